@@ -24,13 +24,13 @@ Numbers in results have their unit in their name.
 
 from brakelight._brakelight import FlowView, InputError, LinkView, RunError, __version__
 from brakelight._lists import applications, claims, controllers, elements, feedbacks, queues, radios, schemes, traces
+from brakelight._trace import Trace, trace
 from brakelight.controller import Controller, Queue, register
 from brakelight.lab import Attacked, attack, compare, reproduce, run
 from brakelight.results import Result, Rows
 from brakelight.scenario import Flow, Link, Scenario
 from brakelight.simulation import Simulation
 from brakelight.sweeps import SweepResult, sweep
-from brakelight.trace import Trace, trace
 
 __all__ = [
     "Attacked",

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from brakelight import _brakelight
+from brakelight._arguments import refused
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,17 +47,46 @@ class Trace:
         return made
 
     @classmethod
-    def read(cls, path: str | os.PathLike[str], *, name: str | None = None) -> Trace:
-        """Read a trace: Mahimahi's format, CSV of Mbit/s, a packet capture, iperf3's JSON.
+    def read(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        name: str | None = None,
+        format: str | None = None,
+        column: str | None = None,
+        time_column: str | None = None,
+        unit: str | None = None,
+        direction: str | None = None,
+        flow: str | None = None,
+        without_idle: bool = False,
+    ) -> Trace:
+        """Read a trace of any format that ``brakelight trace convert`` reads, with its options.
+
+        Mahimahi's format, our own, tables, packet captures, what iperf3, nuttcp, flent and others write; packed by
+        gzip, too. What it warns of is a :class:`UserWarning`.
 
         Args:
-            path: the file; one that ends in ``.csv``, ``.json``, ``.pcap`` or ``.pcapng`` is converted.
+            path: the file.
             name: what it is called; the file's name otherwise.
+            format: the format, such as ``"csv"`` or ``"pcap"``; what the file looks like, if None.
+            column: the column of the rates in a table; the one whose name tells so, if None.
+            time_column: the column of the times, likewise.
+            unit: the unit of the rates, such as ``"kbit/s"``; what the file says, if None.
+            direction: of a file that holds both: ``"up"``, ``"down"``, ``"all"``; ``"from:ADDRESS"`` or
+                ``"to:ADDRESS"`` of a capture.
+            flow: one flow of a capture: ``"ADDRESS:PORT-ADDRESS:PORT"``.
+            without_idle: whether to leave out the rows of a table in which the application was idle.
 
         Raises:
             InputError: if the file cannot be read or holds no trace; the message names the line.
         """
-        trace = _brakelight.Trace.read(os.fspath(path))
+        if not isinstance(path, (str, os.PathLike)):
+            raise refused("path", path, "the path of a file")
+        trace, warned = _brakelight.Trace.read(
+            os.fsdecode(path), format, column, time_column, unit, direction, flow, bool(without_idle)
+        )
+        for warning in warned:
+            warnings.warn(f"{os.fsdecode(path)}: {warning}", UserWarning, stacklevel=2)
         return cls._of(trace if name is None else trace.renamed(name))
 
     @classmethod

@@ -10,16 +10,17 @@ from typing import Any, Union
 
 from brakelight import _brakelight
 from brakelight._progress import Progress, watching
-from brakelight.controller import Controller, name_of, register
+from brakelight._arguments import Time, each, refused, text, time_text, whole
+from brakelight.controller import Controller, Queue, is_algorithm, name_of, register
 from brakelight.results import Result, Rows
 from brakelight.scenario import Scenario
 from brakelight.scenario import scenario as _scenario
-from brakelight.trace import Trace
+from brakelight._trace import Trace
 
 TraceLike = Union[str, "os.PathLike[str]", Trace]
 """A name, a file in Mahimahi's format, or a trace made in the program."""
 
-SchemeLike = Union[str, "type[Controller]"]
+SchemeLike = Union[str, "type[Controller]", "type[Queue]"]
 """``controller``, ``controller+queue``, options after a colon, several with commas between; or a class."""
 
 
@@ -27,16 +28,16 @@ def compare(
     traces: TraceLike | Sequence[TraceLike] = (),
     schemes: SchemeLike | Sequence[SchemeLike] = (),
     *,
-    against: str | None = None,
-    rtt: str = "100ms",
+    against: SchemeLike | None = None,
+    rtt: Time = "100ms",
     buffer: str | None = None,
-    reverse: str | None = None,
+    reverse: TraceLike | None = None,
     spread: bool = False,
     setup: str | None = None,
-    duration: str | None = None,
+    duration: Time | None = None,
     runs: int | None = None,
     seed: int = 1,
-    trace_offset: str | None = None,
+    trace_offset: Time | None = None,
     series: bool = False,
     force: bool = False,
     progress: bool | Progress | None = None,
@@ -53,8 +54,8 @@ def compare(
             traces that are meant for comparisons.
         schemes: one or several: ``"abc,cubic+codel"`` or a list; ``"all"`` is every one that :func:`schemes`
             has. None stands for those that it marks as default.
-        against: the scheme of one competing flow at the same queue.
-        rtt: propagation delay of the round trip.
+        against: the scheme of one competing flow at the same queue; or a class.
+        rtt: propagation delay of the round trip: text with its unit, or a timedelta.
         buffer: the bottleneck's buffer, or ``"2BDP"``. None stands for one bandwidth-delay product of the
             trace's fastest second, at least 250 packets.
         reverse: what limits the way back: a rate, a trace. None stands for nothing.
@@ -77,24 +78,28 @@ def compare(
         InputError: if an argument is wrong; the message names it, its value and what is valid.
         RunError: if a run failed.
     """
-    names, given = _traces(traces)
+    back = () if reverse is None else reverse
+    names, given = _traces(traces, back)
+    competitor = () if against is None else _schemes(against, "against")
+    if len(competitor) > 1:
+        raise refused("against", against, "one scheme, or a class")
     with watching(progress) as told:
         table = _brakelight.compare(
             names,
             given,
             _schemes(schemes),
-            against,
-            rtt,
-            buffer,
-            reverse,
-            spread,
-            setup,
-            duration,
-            runs,
-            seed,
-            trace_offset,
-            series,
-            force,
+            competitor[0] if competitor else None,
+            time_text("rtt", rtt),
+            None if buffer is None else text("buffer", buffer, "text such as `250pkt`, `30kB` or `2BDP`"),
+            None if reverse is None else _trace_name("reverse", reverse),
+            bool(spread),
+            None if setup is None else text("setup", setup, "`mahimahi`, or None"),
+            None if duration is None else time_text("duration", duration),
+            None if runs is None else whole("runs", runs, 1),
+            whole("seed", seed, 0, 2**63 - 1),
+            None if trace_offset is None else time_text("trace_offset", trace_offset),
+            bool(series),
+            bool(force),
             told,
         )
     return Result(table)
@@ -131,8 +136,9 @@ def run(
         RunError: if a run failed.
     """
     checked = _scenario(scenario)
+    several = whole("runs", runs, 1)
     with watching(progress) as told:
-        return Result(_brakelight.run(checked._scenario, runs, series, force, told))
+        return Result(_brakelight.run(checked._scenario, several, bool(series), bool(force), told))
 
 
 @dataclass(frozen=True)
@@ -184,12 +190,19 @@ def attack(
         InputError: if an argument is wrong; the message names it, its value and what is valid.
         RunError: if a run failed.
     """
-    given = _schemes(scheme)
+    given = _schemes(scheme, "scheme")
     if len(given) != 1:
-        raise _brakelight.InputError(f"scheme = {given!r}: valid is one scheme")
+        raise refused("scheme", scheme, "valid is one scheme")
     with watching(progress) as told:
         found, worst, reference = _brakelight.attack(
-            given[0], _schemes(against), objective, space, bounds, budget, seed, told
+            given[0],
+            _schemes(against, "against"),
+            text("objective", objective, "`delay`, `waste`, `unfair`, `loss` or `starve`"),
+            text("space", space, "`cellular`, `steps`, `delay`, `cross` or `mixed`"),
+            None if bounds is None else text("bounds", bounds, "text such as `rate=1Mbps..24Mbps,rtt=40ms`"),
+            whole("budget", budget, -(2**63), 2**63 - 1),
+            whole("seed", seed, 0, 2**63 - 1),
+            told,
         )
     return Attacked(
         found=json.loads(found),
@@ -226,28 +239,42 @@ def reproduce(
         return Rows(_brakelight.reproduce(_strings(ids), quick, force, told))
 
 
-def _schemes(given: SchemeLike | Sequence[SchemeLike]) -> list[str]:
+def _schemes(given: Any, name: str = "schemes") -> list[str]:
     if isinstance(given, str):
         return [given]
-    if isinstance(given, type):
-        return [name_of(register(given))]
-    return [name for each in given for name in _schemes(each)]
+    if is_algorithm(given):
+        called = name_of(register(given))
+        # A queue stands for Cubic over it.
+        return [called if issubclass(given, Controller) else f"cubic+{called}"]
+    several = each(given)
+    if several is None:
+        raise refused(name, given, "text such as `abc,cubic+codel`, a class of Controller, or a list of them")
+    return [scheme for one in several for scheme in _schemes(one, name)]
 
 
 def _strings(given: str | Iterable[str]) -> list[str]:
-    return [given] if isinstance(given, str) else list(given)
+    several = [given] if isinstance(given, str) else each(given)
+    if several is None:
+        raise refused("ids", given, "the id of a claim, or a list of them")
+    return [text("ids", one, "the id of a claim") for one in several]
 
 
-def _traces(given: TraceLike | Sequence[TraceLike]) -> tuple[list[str], list[_brakelight.Trace]]:
-    """Return the names of traces, and those of them that were made in the program."""
-    several = [given] if isinstance(given, (str, os.PathLike, Trace)) else list(given)
+def _trace_name(argument: str, given: Any) -> str:
+    if isinstance(given, Trace):
+        return given.name
+    if isinstance(given, (str, os.PathLike)):
+        return os.fsdecode(given)
+    raise refused(argument, given, "a name, a file, or a Trace")
+
+
+def _traces(given: TraceLike | Sequence[TraceLike], *more: Any) -> tuple[list[str], list[_brakelight.Trace]]:
+    """Return the names of traces, and all traces, of ``more`` too, that were made in the program."""
+    several = [given] if isinstance(given, (str, os.PathLike, Trace)) else each(given)
+    if several is None:
+        raise refused("traces", given, "a name, a file, a Trace, or a list of them")
     made: dict[str, Trace] = {}
-    names: list[str] = []
-    for one in several:
-        if isinstance(one, Trace):
-            if made.setdefault(one.name, one) != one:
-                raise _brakelight.InputError(f"two traces are called `{one.name}`: give each a name of its own")
-            names.append(one.name)
-        else:
-            names.append(os.fspath(one))
+    for one in [*several, *more]:
+        if isinstance(one, Trace) and made.setdefault(one.name, one) != one:
+            raise _brakelight.InputError(f"two traces are called `{one.name}`: give each a name of its own")
+    names = [_trace_name("traces", one) for one in several]
     return names, [trace._trace for trace in made.values()]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import statistics
 from typing import TYPE_CHECKING, Any
+
+from brakelight._brakelight import InputError
 
 if TYPE_CHECKING:
     from brakelight.results import Result, Rows
@@ -58,20 +61,7 @@ class Plot:
         Raises:
             ImportError: if matplotlib is not installed.
         """
-        ax = ax or _matplotlib().subplots(figsize=(5, 3.5), layout="constrained")[1]
-        for (scheme,), columns in _by(self._result.runs, "scheme").items():
-            points = [
-                point
-                for point in zip(columns["queueing_delay_p95_ms"], columns["throughput_mbps"], strict=True)
-                if point[0] is not None
-            ]
-            if points:
-                ax.plot(*zip(*points, strict=True), "o", label=scheme)
-        ax.set_xlabel("p95 queueing delay (ms)")
-        ax.set_ylabel("throughput (Mbit/s)")
-        ax.invert_xaxis()
-        ax.legend(fontsize="small")
-        return ax
+        return _scatter(self._result.runs, ax)
 
     def series(self, what: str = "rate", *, trace: str | None = None, ax: Any = None) -> Any:
         """Draw the first link over time, a line per scheme.
@@ -136,24 +126,135 @@ class Plot:
                 figure.add_scatter(x=columns["time_s"], y=columns[column], mode="lines", name=scheme)
             figure.update_layout(xaxis={"title": "time (s)"}, yaxis={"title": label})
             return figure
-        for (scheme,), columns in _by(self._result.runs, "scheme").items():
-            figure.add_scatter(
-                x=columns["queueing_delay_p95_ms"],
-                y=columns["throughput_mbps"],
-                text=columns["trace"],
-                mode="markers",
-                name=scheme,
-            )
-        figure.update_layout(
-            xaxis={"title": "p95 queueing delay (ms)", "autorange": "reversed"},
-            yaxis={"title": "throughput (Mbit/s)"},
-        )
+        return _interactive_scatter(figure, self._result.runs)
+
+
+class SweepPlot:
+    """The figures of a sweep."""
+
+    def __init__(self, runs: Rows) -> None:
+        self._runs = runs
+
+    def scatter(self, *, ax: Any = None) -> Any:
+        """Draw throughput over p95 queueing delay, a point per run; better is up and to the right.
+
+        Args:
+            ax: matplotlib axes to draw into; new ones otherwise.
+
+        Returns:
+            The axes.
+
+        Raises:
+            ImportError: if matplotlib is not installed.
+        """
+        return _scatter(self._runs, ax)
+
+    def axis(self, axis: str, what: str = "utilization", *, ax: Any = None) -> Any:
+        """Draw a metric over an axis of the grid, a line per scheme: the median, between the least and the most.
+
+        Args:
+            axis: the axis: ``"rtt"``, or a key such as ``"link.l.buffer"``. Times, rates and sizes have a scale.
+            what: the column of the metric.
+            ax: matplotlib axes to draw into; new ones otherwise.
+
+        Returns:
+            The axes.
+
+        Raises:
+            InputError: if there is no such axis or metric.
+            ImportError: if matplotlib is not installed.
+        """
+        place, label = self._place(axis)
+        lines = self._lines(place, what)
+        ax = ax or _matplotlib().subplots(figsize=(5, 3.5), layout="constrained")[1]
+        for scheme, points in lines.items():
+            places = list(points)
+            middle = [statistics.median(values) for values in points.values()]
+            (line,) = ax.plot(places, middle, "o-", label=scheme, linewidth=1)
+            least, most = ([end(values) for values in points.values()] for end in (min, max))
+            ax.fill_between(places, least, most, alpha=0.15, color=line.get_color())
+        ax.set_xlabel(label)
+        ax.set_ylabel(what)
+        ax.legend(fontsize="small")
+        return ax
+
+    def interactive(self, axis: str | None = None, what: str = "utilization") -> Any:
+        """Return a plotly figure, for notebooks: as :meth:`scatter`, or over an axis as :meth:`axis`.
+
+        Raises:
+            InputError: if there is no such axis or metric.
+            ImportError: if plotly is not installed.
+        """
+        figure = _plotly().Figure()
+        if axis is None:
+            return _interactive_scatter(figure, self._runs)
+        place, label = self._place(axis)
+        for scheme, points in self._lines(place, what).items():
+            middle = [statistics.median(values) for values in points.values()]
+            figure.add_scatter(x=list(points), y=middle, mode="lines+markers", name=scheme)
+        figure.update_layout(xaxis={"title": label}, yaxis={"title": what})
         return figure
+
+    def _place(self, axis: str) -> tuple[str, str]:
+        """Return the column that says where runs are on an axis, and the words for it."""
+        for unit, words in (("ms", "ms"), ("mbps", "Mbit/s"), ("packets", "packets"), ("bytes", "bytes"), ("s", "s")):
+            # A column with gaps has values in another unit, too.
+            if f"{axis}_{unit}" in self._runs and None not in self._runs[f"{axis}_{unit}"]:
+                return f"{axis}_{unit}", f"{axis} ({words})"
+        self._known("axis", axis)
+        return axis, axis
+
+    def _lines(self, place: str, what: str) -> dict[str, dict[Any, list[float]]]:
+        """Return the values of a metric by scheme and place, in the order of the places."""
+        self._known("what", what)
+        lines: dict[str, dict[Any, list[float]]] = {}
+        for (scheme, at), columns in _by(self._runs, "scheme", place).items():
+            values = [value for value in columns[what] if isinstance(value, (int, float))]
+            if values:
+                lines.setdefault(scheme, {})[at] = values
+        if not lines:
+            raise InputError(f"what = `{what}`: valid is a column of numbers that has some")
+        return {scheme: dict(sorted(points.items())) for scheme, points in lines.items()}
+
+    def _known(self, name: str, column: str) -> None:
+        if column not in self._runs:
+            raise InputError(f"{name} = `{column}`: valid are {', '.join(self._runs.columns)}")
+
+
+def _scatter(runs: Rows, ax: Any) -> Any:
+    ax = ax or _matplotlib().subplots(figsize=(5, 3.5), layout="constrained")[1]
+    for (scheme,), columns in _by(runs, "scheme").items():
+        points = [
+            point
+            for point in zip(columns["queueing_delay_p95_ms"], columns["throughput_mbps"], strict=True)
+            if point[0] is not None
+        ]
+        if points:
+            ax.plot(*zip(*points, strict=True), "o", label=scheme)
+    ax.set_xlabel("p95 queueing delay (ms)")
+    ax.set_ylabel("throughput (Mbit/s)")
+    ax.invert_xaxis()
+    ax.legend(fontsize="small")
+    return ax
+
+
+def _interactive_scatter(figure: Any, runs: Rows) -> Any:
+    for (scheme,), columns in _by(runs, "scheme").items():
+        figure.add_scatter(
+            x=columns["queueing_delay_p95_ms"],
+            y=columns["throughput_mbps"],
+            text=columns["trace"],
+            mode="markers",
+            name=scheme,
+        )
+    figure.update_layout(
+        xaxis={"title": "p95 queueing delay (ms)", "autorange": "reversed"},
+        yaxis={"title": "throughput (Mbit/s)"},
+    )
+    return figure
 
 
 def _named(what: str, *others: str) -> tuple[str, str]:
     if what not in _COLUMNS:
-        from brakelight._brakelight import InputError
-
         raise InputError(f"what = `{what}`: valid are {', '.join([*others, *_COLUMNS])}")
     return _COLUMNS[what]

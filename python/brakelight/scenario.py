@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import difflib
 import json
+import math
 import os
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from brakelight import _brakelight
-from brakelight.controller import is_algorithm, name_of, register
-from brakelight.trace import Trace
+from brakelight._arguments import each, nanoseconds, plain, refused, time_text
+from brakelight._keys import FlowKeys, LinkKeys
+from brakelight.controller import Algorithm, is_algorithm, name_of, named_in, register
+from brakelight._trace import Trace
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 class Link(dict[str, Any]):
@@ -20,8 +27,13 @@ class Link(dict[str, Any]):
     'codel'
     """
 
-    def __init__(self, name: str, **keys: Any) -> None:
+    def __init__(self, name: str, **keys: Unpack[LinkKeys]) -> None:
+        """Make a link. Raises InputError if a key is unknown."""
+        _check_keys("link", name, keys, LinkKeys)
         super().__init__(name=name, **keys)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _again, (Link, dict(self))
 
 
 class Flow(dict[str, Any]):
@@ -32,8 +44,28 @@ class Flow(dict[str, Any]):
     '40ms'
     """
 
-    def __init__(self, name: str, **keys: Any) -> None:
+    def __init__(self, name: str, **keys: Unpack[FlowKeys]) -> None:
+        """Make a flow. Raises InputError if a key is unknown."""
+        _check_keys("flow", name, keys, FlowKeys)
         super().__init__(name=name, **keys)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _again, (Flow, dict(self))
+
+
+def _again(kind: type[dict[str, Any]], keys: dict[str, Any]) -> dict[str, Any]:
+    made = kind.__new__(kind)
+    made.update(keys)
+    return made
+
+
+def _check_keys(kind: str, name: str, keys: Mapping[str, Any], known: type) -> None:
+    valid = list(known.__annotations__)
+    for key in keys:
+        if key not in valid:
+            near = difflib.get_close_matches(key, valid, n=1)
+            meant = f" (did you mean `{near[0]}`?)" if near else ""
+            raise _brakelight.InputError(f"{kind} `{name}`: unknown key `{key}`{meant}: valid are {', '.join(valid)}")
 
 
 class Scenario:
@@ -72,8 +104,10 @@ class Scenario:
         Raises:
             InputError: if a key is unknown, missing or wrong; the message names it and what is valid.
         """
-        given = {trace.name: trace for trace in traces}
-        text = json.dumps(_plain({**(document or {}), **keys}, given))
+        if document is not None and not isinstance(document, Mapping):
+            raise refused("scenario", document, "a dict with the keys of a scenario file")
+        given = {trace.name: trace for trace in several(traces)}
+        text = json.dumps(plain_of("", {**(document or {}), **keys}, given))
         self._scenario = _brakelight.Scenario.from_json(text, _given(given.values()))
 
     @classmethod
@@ -113,7 +147,7 @@ class Scenario:
         >>> bl.Scenario(link=[link], flow=[flow]).with_(duration="3s").duration_s
         3.0
         """
-        return Scenario(self.to_dict(), traces=[Trace._of(trace) for trace in self._scenario.traces()], **keys)
+        return Scenario(self.to_dict(), traces=self._traces().values(), **keys)
 
     @property
     def name(self) -> str:
@@ -131,29 +165,53 @@ class Scenario:
         return self._scenario.seed
 
     def __eq__(self, other: object) -> bool:
-        return self.to_toml() == other.to_toml() if isinstance(other, Scenario) else NotImplemented
+        if not isinstance(other, Scenario):
+            return NotImplemented
+        return self.to_toml() == other.to_toml() and self._traces() == other._traces()
+
+    def _traces(self) -> dict[str, Trace]:
+        """Return its traces, by the names that it has for them."""
+        return {trace.name: Trace._of(trace) for trace in self._scenario.traces()}
 
     def __hash__(self) -> int:
         return hash(self.to_toml())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        traces = [Trace._of(trace) for trace in self._scenario.traces()]
-        return _rebuilt, (self.to_dict(), traces)
+        return _rebuilt, (self.to_dict(), list(self._traces().values()), named_in(self.to_toml()))
+
+    def __copy__(self) -> Scenario:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Scenario:
+        # It does not change.
+        return self
 
     def __repr__(self) -> str:
         return f"Scenario({self.name!r}, {self.duration_s:g} s)"
 
 
-def _rebuilt(document: dict[str, Any], traces: list[Trace]) -> Scenario:
+def _rebuilt(document: dict[str, Any], traces: list[Trace], classes: Iterable[Algorithm] = ()) -> Scenario:
+    for algorithm in classes:
+        register(algorithm)
     return Scenario(document, traces=traces)
 
 
-def _given(traces: Iterable[Trace]) -> list[_brakelight.Trace]:
-    return [trace._trace for trace in traces]
+def several(traces: Any) -> list[Trace]:
+    """Return the traces of an argument ``traces``: one, or several."""
+    listed = [traces] if isinstance(traces, Trace) else each(traces)
+    wrong = [traces] if listed is None else [trace for trace in listed if not isinstance(trace, Trace)]
+    if listed is None or wrong:
+        raise refused("traces", wrong[0], "a Trace, or a list of them")
+    return listed
 
 
-def _plain(value: Any, traces: dict[str, Trace]) -> Any:
-    """Return ``value`` as JSON has it, with the names of traces, which are added to ``traces``."""
+def _given(traces: Any) -> list[_brakelight.Trace]:
+    return [trace._trace for trace in several(traces)]
+
+
+def plain_of(name: str, value: Any, traces: dict[str, Trace]) -> Any:
+    """Return ``value``, which is called ``name``, as JSON has it: names of traces, which are added to ``traces``, and of
+    classes; times as text; numbers, text and lists."""
     if isinstance(value, Trace):
         if traces.setdefault(value.name, value) != value:
             raise _brakelight.InputError(f"two traces are called `{value.name}`: give each a name of its own")
@@ -161,13 +219,20 @@ def _plain(value: Any, traces: dict[str, Trace]) -> Any:
     if is_algorithm(value):
         return name_of(register(value))
     if isinstance(value, Mapping):
-        return {str(key): _plain(each, traces) for key, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(each, traces) for each in value]
-    # Scalars of NumPy.
-    if hasattr(value, "item") and callable(value.item):
-        return value.item()
-    return value
+        return {str(key): plain_of(f"{name}.{key}" if name else str(key), each, traces) for key, each in value.items()}
+    if nanoseconds(value) is not None:
+        return time_text(name, value)
+    value = plain(value)
+    if isinstance(value, os.PathLike):
+        return os.fsdecode(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise refused(name, value, "a finite number")
+    if value is None or isinstance(value, (str, int, float, bool)):
+        return value
+    listed = each(value)
+    if listed is None:
+        raise refused(name, value, "text, a number, True, False, a list or a dict")
+    return [plain_of(f"{name}[{place}]", one, traces) for place, one in enumerate(listed)]
 
 
 def scenario(given: Scenario | Mapping[str, Any] | str | os.PathLike[str]) -> Scenario:
@@ -176,6 +241,9 @@ def scenario(given: Scenario | Mapping[str, Any] | str | os.PathLike[str]) -> Sc
         return given
     if isinstance(given, Mapping):
         return Scenario(given)
-    if isinstance(given, str) and "\n" in given:
+    # No file's name: it has several lines, or is a key with a value.
+    if isinstance(given, str) and ("\n" in given or ("=" in given or "[" in given) and not os.path.exists(given)):
         return Scenario.from_toml(given)
+    if not isinstance(given, (str, os.PathLike)):
+        raise refused("scenario", given, "a Scenario, a dict, the path of a file, or the text of one")
     return Scenario.read(given)
