@@ -209,7 +209,7 @@ class SweepPlot:
         self._known("what", what)
         lines: dict[str, dict[Any, list[float]]] = {}
         for (scheme, at), columns in _by(self._runs, "scheme", place).items():
-            values = [value for value in columns[what] if isinstance(value, (int, float))]
+            values = [float(value) for value in columns[what] if isinstance(value, (int, float))]
             if values:
                 lines.setdefault(scheme, {})[at] = values
         if not lines:

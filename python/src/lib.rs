@@ -9,7 +9,7 @@
 //! | [`simulation`] | a run that is stepped |
 //! | [`table`], [`frame`] | results: rows, and columns for Arrow |
 //! | [`work`] | long work: off the GIL, watched, stopped by Ctrl-C |
-//! | [`registry`], [`controller`], [`queue`], [`options`] | names of algorithms; those that are classes in Python |
+//! | [`registry`], [`controller`], [`queue`], [`options`] | names of algorithms; classes in Python |
 //! | [`environment`], [`dial`] | environments to learn in; a queue that an agent sets |
 //! | `model` | models that decide, in ONNX (feature `onnx`) |
 //! | [`command`] | the command |

@@ -80,8 +80,8 @@ impl Class {
 /// run then, and wait for the lock with the GIL.
 static CLASSES: Mutex<BTreeMap<(bool, &'static str), Class>> = Mutex::new(BTreeMap::new());
 
-/// Names that schemes hold for as long as the process lives. There are as many as were ever given. Locked with
-/// the GIL alone, so that no thread has it locked when the process is forked.
+/// Names that schemes hold for as long as the process lives. There are as many as were ever given. Locked
+/// with the GIL alone, so that no thread has it locked when the process is forked.
 static NAMES: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
 
 /// Returns `text` for as long as the process lives.

@@ -130,3 +130,13 @@ def test_a_file_that_is_no_model_is_refused_by_name(tmp_path: Path) -> None:
             Model.read(path)
     with pytest.raises(bl.InputError, match="valid is 32"):
         Model.shipped()(np.zeros(3))
+
+
+def test_the_shipped_model_competes_in_an_environment_to_learn_in() -> None:
+    fixed = {"rate": ("12Mbps", "12Mbps"), "rtt": ("40ms", "40ms"), "buffer": ("100pkt", "100pkt")}
+    rates = []
+    for against in ((), ("onnx",)):
+        env = CongestionControlEnv(links=Links(**fixed, against=against), steps=100)
+        env.reset(seed=1)
+        rates.append(np.mean([env.step([0.0])[4]["rtt_ms"] for _ in range(60)]))
+    assert rates[1] > rates[0]

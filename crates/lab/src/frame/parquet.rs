@@ -1,5 +1,6 @@
-//! Frames as Parquet, compressed by zstd: text as UTF-8, whole numbers as unsigned 64 bits, numbers as doubles
-//! with gaps as nulls. The metadata of a file says which version wrote it, and the unit of each column.
+//! Frames as Parquet, compressed by zstd: text as UTF-8, whole numbers as unsigned 64 bits, numbers as
+//! doubles with gaps as nulls. The metadata of a file says which version wrote it, and the unit of each
+//! column.
 
 use std::collections::BTreeMap;
 use std::io::Write;
