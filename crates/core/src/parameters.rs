@@ -31,30 +31,6 @@
 //! assert_eq!(Config::from_options([("eta", "2")]).unwrap_err().to_string(), refused);
 //! assert_eq!(Config::new(Values { eta: 2.0, ..Values::default() }).unwrap_err().to_string(), refused);
 //! ```
-//!
-//! A configuration takes no values that were not checked, neither when it is made:
-//!
-//! ```compile_fail,E0560
-//! use brakelight_core::controller::cubic;
-//! let config = cubic::Config { c: -1.0, ..cubic::Config::default() };
-//! ```
-//!
-//! nor later:
-//!
-//! ```compile_fail,E0594
-//! use brakelight_core::controller::cubic;
-//! let mut config = cubic::Config::default();
-//! config.c = -1.0;
-//! ```
-//!
-//! and values are no configuration:
-//!
-//! ```compile_fail,E0308
-//! use brakelight_core::controller::{Connection, cubic};
-//! fn build(connection: &Connection) -> cubic::Cubic {
-//!     cubic::Cubic::new(cubic::Values { c: -1.0, ..cubic::Values::default() }, connection)
-//! }
-//! ```
 
 use alloc::format;
 use alloc::string::{String, ToString};

@@ -35,7 +35,7 @@ use super::DEFAULT_QUEUE;
 /// then found by name as the built-in ones are.
 ///
 /// ```
-/// use brakelight_core::registry::Registry;
+/// use brakelight_registry::Registry;
 ///
 /// let registry = Registry::standard();
 /// let config = registry.queue("codel", &[("target", "20ms")]).unwrap();

@@ -2,6 +2,33 @@
 //!
 //! To add one: a new file here with the head (formulas, symbol table, deviations), a `Config`,
 //! `impl Controller`, and one line in the table (`table.rs`).
+//!
+//! # Settings
+//!
+//! A configuration takes no values that were not checked, neither when it is made:
+//!
+//! ```compile_fail,E0560
+//! use brakelight_senders::controller::cubic;
+//! let config = cubic::Config { c: -1.0, ..cubic::Config::default() };
+//! ```
+//!
+//! nor later:
+//!
+//! ```compile_fail,E0594
+//! use brakelight_senders::controller::cubic;
+//! let mut config = cubic::Config::default();
+//! config.c = -1.0;
+//! ```
+//!
+//! and values are no configuration:
+//!
+//! ```compile_fail,E0308
+//! use brakelight_core::controller::Connection;
+//! use brakelight_senders::controller::cubic;
+//! fn build(connection: &Connection) -> cubic::Cubic {
+//!     cubic::Cubic::new(cubic::Values { c: -1.0, ..cubic::Values::default() }, connection)
+//! }
+//! ```
 
 pub mod abc;
 pub mod bbr;
