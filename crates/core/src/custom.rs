@@ -104,7 +104,10 @@ impl<F: ?Sized> Named<F> {
     ///
     /// # Errors
     /// The factory refused them.
-    pub fn set(&self, settings: Result<parameters::OptionValues, ParameterError>) -> Result<Self, BuildError> {
+    pub fn set(
+        &self,
+        settings: Result<parameters::OptionValues, ParameterError>,
+    ) -> Result<Self, BuildError> {
         let settings = settings.map_err(|error| BuildError::Option { name: self.name, error })?;
         Ok(Named { settings, ..self.clone() })
     }

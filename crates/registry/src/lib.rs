@@ -71,8 +71,8 @@ mod tests;
 
 pub use brakelight_core::custom::Algorithm;
 pub use brakelight_core::facts::{
-    Bench, BuildError, Carries, Entry, Host, Kernel, Listed, Needs, Options, Preset, Protocol, Routers, Traits, find,
-    names,
+    Bench, BuildError, Carries, Entry, Host, Kernel, Listed, Needs, Options, Preset, Protocol, Routers,
+    Traits, find, names,
 };
 pub use brakelight_core::queue::{LinkKind, Misfit};
 pub use brakelight_links::custom::*;

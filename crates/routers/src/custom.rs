@@ -326,10 +326,7 @@ impl CustomQueueConfig {
     ///
     /// # Errors
     /// The factory refused an option.
-    pub fn named(
-        named: &Named<dyn QueueFactory>,
-        options: Options<'_>,
-    ) -> Result<QueueConfig, BuildError> {
+    pub fn named(named: &Named<dyn QueueFactory>, options: Options<'_>) -> Result<QueueConfig, BuildError> {
         let settings = Box::new(named.set(named.factory.settings(options))?);
         Ok(QueueConfig::Custom(CustomQueueConfig { settings, beside_others: None }))
     }

@@ -11,7 +11,9 @@ use brakelight_core::controller::{
 };
 use brakelight_core::dispatch::apart;
 use brakelight_core::ecn::Encoding;
-use brakelight_core::facts::{BuildError, Entry, Host, Kernel, Listed, Needs, Options, Protocol, Routers, unknown};
+use brakelight_core::facts::{
+    BuildError, Entry, Host, Kernel, Listed, Needs, Options, Protocol, Routers, unknown,
+};
 use brakelight_core::packet::HeaderKind;
 use brakelight_core::parameters::{OptionValues, Parameters};
 use brakelight_core::sender::Checked;
