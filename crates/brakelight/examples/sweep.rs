@@ -16,7 +16,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     let sweep = Sweep::new(&grid, &Names::from_environment()?)?;
     sweep.check(false)?;
     let path = std::env::temp_dir().join(format!("brakelight-example-sweep-{}", std::process::id()));
-    let folder = Folder { path: &path, shard: Shard::WHOLE, resume: true };
+    let folder = Folder { path: &path, shard: Shard::WHOLE, resume: true, figures: false };
     let written = folder.run(&sweep, &Simulator, &())?;
     println!("{} runs in {}:", written.runs, path.display());
     for file in &written.files {

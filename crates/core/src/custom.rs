@@ -91,7 +91,7 @@ pub struct Named<F: ?Sized> {
     /// What builds it.
     pub factory: Arc<F>,
     /// As the factory returned them: none for one that is not yet set.
-    settings: parameters::OptionValues,
+    pub settings: parameters::OptionValues,
 }
 
 impl<F: ?Sized> Named<F> {

@@ -8,7 +8,7 @@ use brakelight_core::ecn::{Ecn, Encoding};
 use brakelight_core::facts::{Needs, Traits};
 use brakelight_core::feedback::{AckAction, Arrival, Echo, Feedback, Receiver};
 use brakelight_core::packet::{BoxedPacket, PacketId};
-use brakelight_core::parameters::OptionValues;
+use brakelight_core::parameters::{OptionValues, Parameter, ParameterError, Parameters};
 use brakelight_core::path::{Output, PathElement, Site};
 use brakelight_core::queue::Place;
 use brakelight_core::random::Random;
