@@ -19,21 +19,22 @@ enum Way {
     ToClient,
 }
 
-/// Returns where to send what is for `server`. Of what passes, a datagram is lost where `lost` says so, by
-/// its way and its bytes.
-fn relay(server: SocketAddr, lost: impl Fn(Way, &[u8]) -> bool + Clone + Send + 'static) -> SocketAddr {
+/// Returns where to send what is for `server`. Of a datagram as many bytes arrive as `passes` says, by its
+/// way and its bytes; with none it is lost.
+fn relay(server: SocketAddr, passes: impl Fn(Way, &[u8]) -> usize + Clone + Send + 'static) -> SocketAddr {
     let socket = || UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let (near, far) = (Arc::new(socket()), Arc::new(socket()));
     far.connect(server).unwrap();
     let address = near.local_addr().unwrap();
     let client = Arc::new(Mutex::new(None));
-    let (back, seen, lost_back) = (near.clone(), client.clone(), lost.clone());
+    let (back, seen, passes_back) = (near.clone(), client.clone(), passes.clone());
     let out = far.clone();
     std::thread::spawn(move || {
         let mut bytes = vec![0; 1 << 16];
         while let Ok((length, from)) = near.recv_from(&mut bytes) {
             client.lock().unwrap().get_or_insert(from);
-            if !lost(Way::ToServer, &bytes[..length]) {
+            let length = passes(Way::ToServer, &bytes[..length]);
+            if length > 0 {
                 // Full buffers are a path's loss, too.
                 let _ = out.send(&bytes[..length]);
             }
@@ -43,7 +44,8 @@ fn relay(server: SocketAddr, lost: impl Fn(Way, &[u8]) -> bool + Clone + Send + 
         let mut bytes = vec![0; 1 << 16];
         while let Ok(length) = far.recv(&mut bytes) {
             let Some(to) = *seen.lock().unwrap() else { continue };
-            if !lost_back(Way::ToClient, &bytes[..length]) {
+            let length = passes_back(Way::ToClient, &bytes[..length]);
+            if length > 0 {
                 let _ = back.send_to(&bytes[..length], to);
             }
         }
@@ -131,7 +133,7 @@ fn a_client_that_hears_late_of_its_end_hears_the_reason() {
             }
         });
         let path = silence.clone();
-        let address = relay(server, move |way, _| path.swallows(way));
+        let address = relay(server, move |way, bytes| if path.swallows(way) { 0 } else { bytes.len() });
         // A server that sends is silenced before: then its data wait for the window when it ends.
         let begin = |_, bytes| {
             silence.began.fetch_or(work == Work::Download && bytes > 0, Ordering::SeqCst);
@@ -150,15 +152,69 @@ fn a_client_that_hears_late_of_its_end_hears_the_reason() {
     });
 }
 
+/// A number of variable length and the bytes behind it. RFC 9000 section 16
+fn number(bytes: &[u8]) -> Option<(usize, &[u8])> {
+    let first = *bytes.first()?;
+    let (number, rest) = bytes.split_at_checked(1 << (first >> 6))?;
+    let value = number[1..].iter().fold(usize::from(first & 0x3f), |sum, byte| sum << 8 | usize::from(*byte));
+    Some((value, rest))
+}
+
+/// What stands behind `length` bytes.
+fn behind(bytes: &[u8], length: usize) -> Option<&[u8]> {
+    bytes.get(length..)
+}
+
+/// The bytes behind a packet with a long header and a length. RFC 9000 sections 17.2.2 to 17.2.4
+fn next_packet(packet: &[u8]) -> Option<&[u8]> {
+    let is_initial = packet[0] & 0x30 == 0;
+    let mut rest = behind(packet, 5)?;
+    for _ in ["destination", "source"] {
+        rest = behind(rest, 1 + usize::from(*rest.first()?))?;
+    }
+    if is_initial {
+        let (token, after) = number(rest)?;
+        rest = behind(after, token)?;
+    }
+    let (length, after) = number(rest)?;
+    behind(after, length)
+}
+
+/// The bytes of a datagram before its packet with a short header, which alone carries data and is the last
+/// of those that share a datagram: a client's may stand behind the end of its handshake. RFC 9000 section 12.2
+fn before_data(datagram: &[u8]) -> usize {
+    let mut rest = datagram;
+    // The first bit of a long header is set.
+    while rest.first().is_some_and(|first| first & 0x80 != 0) {
+        let Some(next) = next_packet(rest) else { break };
+        rest = next;
+    }
+    let has_data = rest.first().is_some_and(|first| first & 0x80 == 0);
+    if has_data { datagram.len() - rest.len() } else { datagram.len() }
+}
+
+#[test]
+fn data_behind_the_end_of_a_handshake_are_found() {
+    let short = [0x40, 1, 2, 3, 4];
+    // Version, no identifiers, five bytes; an Initial has a token of two bytes besides.
+    let handshake = [0xe0, 0, 0, 0, 1, 0, 0, 5, 9, 9, 9, 9, 9];
+    let initial = [0xc0, 0, 0, 0, 1, 1, 7, 0, 2, 8, 8, 0x40, 5, 9, 9, 9, 9, 9];
+    assert_eq!(before_data(&short), 0);
+    assert_eq!(before_data(&handshake), handshake.len());
+    assert_eq!(before_data(&[&handshake[..], &short].concat()), handshake.len());
+    let both = [&initial[..], &handshake, &short].concat();
+    assert_eq!(before_data(&both), initial.len() + handshake.len());
+    assert_eq!(before_data(&initial), initial.len());
+}
+
 #[test]
 fn an_upload_of_which_nothing_comes_through_in_its_time_is_one_of_no_bytes() {
     const TIME: Duration = Duration::from_millis(300);
-    // A packet with a short header: the first bit is not set. RFC 9000 section 17.3
-    let is_data = |bytes: &[u8]| bytes.first().is_some_and(|first| first & 0x80 == 0);
     let opened = Arc::new(AtomicBool::new(false));
     let open = opened.clone();
     let address = relay(serve(Limits::default(), |_| ()), move |way, bytes| {
-        way == Way::ToServer && is_data(bytes) && !open.load(Ordering::SeqCst)
+        let closed = way == Way::ToServer && !open.load(Ordering::SeqCst);
+        if closed { before_data(bytes) } else { bytes.len() }
     });
     // The path opens long after the client has given up: at its end, whoever has the processor until then.
     let progress = |elapsed, _| {
