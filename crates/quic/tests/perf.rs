@@ -300,7 +300,9 @@ fn logs_of_both_ends_are_qlog_and_name_their_end() {
     let named = |name: &str| records.iter().filter(|record| record["name"] == name).count();
     assert!(named("transport:packet_sent") > 200, "{}", named("transport:packet_sent"));
     let windows = records.iter().filter(|record| record["data"]["congestion_window"].is_number()).count();
-    assert!(named("recovery:metrics_updated") >= windows && windows > 5, "{windows}");
+    // A busy receiver may acknowledge a whole window by one packet. From 10 packets (rfc9002 7.2), doubled by
+    // each such acknowledgement at most, 300 kB take five windows: four of them end before the last is sent.
+    assert!(named("recovery:metrics_updated") >= windows && windows >= 4, "{windows}");
 }
 
 #[test]
