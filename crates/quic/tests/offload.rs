@@ -38,8 +38,10 @@ fn check(controller: &str, sent: &IoCounts, received: &IoCounts) {
     let packets = BYTES / 1500;
     assert!(sent.sent_datagrams > packets && received.received_datagrams > packets, "{sent:?} {received:?}");
     let (send, message) = (sent.datagrams_per_send(), received.datagrams_per_message());
-    assert!(send > 4.0, "{controller}: {send:.1} datagrams per call that sends");
-    assert!(message > 4.0, "{controller}: {message:.1} datagrams per message that comes");
+    // Without offload both are 1. How far above they lie follows from the window: on an idle machine far
+    // above 4, but a busy one loses datagrams in full buffers, which keeps the window small.
+    assert!(send > 2.0, "{controller}: {send:.1} datagrams per call that sends");
+    assert!(message > 2.0, "{controller}: {message:.1} datagrams per message that comes");
 }
 
 fn block_on<T>(act: impl Future<Output = T>) -> T {
