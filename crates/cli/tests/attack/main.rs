@@ -70,15 +70,14 @@ fn draw(index: u64) -> Case {
     }
 }
 
-/// Runs a case of a share, and fails with what was wrong about its end.
-fn run(case: &Case, scratch: &Scratch, share: u64) -> Result<End, String> {
+/// Runs a case in one folder, with what it prints in another, and fails with what was wrong about its end.
+fn run(case: &Case, scratch: &Scratch, outputs: &Scratch) -> Result<End, String> {
     for (name, bytes) in &case.files {
         scratch.write(name, bytes);
     }
     let before = scratch.list();
     // Files, because a pipe that fills would be a hang of the test's own.
-    let output = |name: &str| scratch.path(&format!("../attack-{share}-{name}"));
-    let (stdout, stderr) = (output("stdout"), output("stderr"));
+    let (stdout, stderr) = (outputs.path("stdout"), outputs.path("stderr"));
     let limits = format!("ulimit -v {MOST_KIB} && ulimit -t {MOST_SECONDS} && exec \"$@\"");
     let mut child = Command::new("/bin/sh")
         .args(["-c", &limits, "sh", env!("CARGO_BIN_EXE_brakelight")])
@@ -157,11 +156,12 @@ fn no_input_makes_the_command_panic_abort_or_hang(share: u64) {
     let end = only.map_or_else(|| number("BRAKELIGHT_ATTACK_INPUTS").unwrap_or(200), |index| index + 1);
     let mut ends = std::collections::BTreeMap::new();
     let mut faults = Vec::new();
+    let outputs = Scratch::new(&format!("attack-outputs-{share}"));
     let again = FOUND.iter().copied().filter(|index| only.is_none() && *index >= end);
     for index in (first..end).chain(again).filter(|index| index % SHARES == share) {
         let case = draw(index);
         let scratch = Scratch::new(&format!("attack-{share}"));
-        match run(&case, &scratch, share) {
+        match run(&case, &scratch, &outputs) {
             Ok(end) => *ends.entry((case.kind, end)).or_insert(0) += 1,
             Err(fault) => {
                 let (arguments, environment) = (&case.arguments, &case.environment);
