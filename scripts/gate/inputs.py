@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import subprocess
+import threading
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -35,6 +36,8 @@ class Passed:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        # Steps of two threads write it.
+        self.lock = threading.Lock()
 
     def read(self) -> dict[str, str]:
         try:
@@ -48,10 +51,11 @@ class Passed:
         return "BRAKELIGHT_CHECK_ALL" not in os.environ and self.read().get(step) == inputs
 
     def record(self, step: str, inputs: str) -> None:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        kept = self.read()
-        kept[step] = inputs
-        self.path.write_text(json.dumps(kept, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+        with self.lock:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            kept = self.read()
+            kept[step] = inputs
+            self.path.write_text(json.dumps(kept, indent=2, sort_keys=True) + "\n", encoding="utf-8")
 
 
 def changed(root: Path, revision: str) -> list[str]:

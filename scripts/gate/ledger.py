@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from typing import Any
@@ -22,6 +23,16 @@ def run(command: list[Any], **options: Any) -> None:
     done = subprocess.run([str(word) for word in command], check=False, **options)
     if done.returncode != 0:
         raise Failure(f"`{' '.join(str(word) for word in command)}` exited with {done.returncode}")
+
+
+def run_aside(command: list[Any], **options: Any) -> None:
+    """Does what `run` does beside other steps: what the command prints stands together, once it has ended."""
+    with tempfile.TemporaryFile() as printed:
+        try:
+            run(command, stdout=printed, stderr=subprocess.STDOUT, **options)
+        finally:
+            printed.seek(0)
+            say(printed.read().decode(errors="replace").rstrip())
 
 
 class Ledger:
