@@ -421,7 +421,7 @@ fn a_factory_adds_an_algorithm_for_which_no_type_stands() {
     assert_eq!(config(&[("packets", "7")]).settings(), [("packets", "7".to_string())]);
     assert_eq!(config(&[]), config(&[("packets", "20")]));
     assert_ne!(config(&[]), config(&[("packets", "7")]));
-    assert_eq!(config(&[("packets", "7")]).build(&connection()).cwnd(), Bytes(7 * 1448));
+    assert_eq!(config(&[("packets", "7")]).build(&connection()).cwnd(), Bytes(7_000));
     let refused = registry.queue("set", &[("packets", "0")]).unwrap_err();
     assert_eq!(refused.to_string(), "set: packets = `0` is out of range: valid is 1 to 1000");
     let taken = registry.add_controller_factory("cubic", "", factory.clone()).unwrap_err();
