@@ -34,7 +34,6 @@ Agent/TCP/Linux set minrto_ $p(minrto)
 Agent/TCP set maxburst_ $p(maxburst)
 Agent/TCP set windowInit_ $p(first)
 Agent/TCP/Sack1 set partial_ack_ $p(partial)
-if {$p(ssthresh) > 0} { Agent/TCP set ssthresh_ $p(ssthresh) }
 if {$p(timestamps) ne "default"} { Agent/TCP set timestamps_ $p(timestamps); Agent/TCPSink set ts_echo_bugfix_ true }
 Queue/DropTail set queue_in_bytes_ [expr {$p(unit) eq "bytes"}]
 Queue/DropTail set mean_pktsize_ 1000
@@ -110,7 +109,10 @@ proc long {name from to {way 1}} {
     $ns connect $sender $sink
     set application [new Application/FTP]
     $application attach-agent $sender
-    $ns at [$draw uniform 0 $p(start_within)] "$application start"
+    set start [$draw uniform 0 $p(start_within)]
+    $ns at $start "$application start"
+    # A connection begins with the largest window as ssthresh_ (tcp.cc, reset).
+    if {$p(ssthresh) > 0} { $ns at [expr {$start + 1e-3}] "$sender set ssthresh_ $p(ssthresh)" }
     lappend senders $name $sender
 }
 
