@@ -10,7 +10,7 @@ array set p {
     forward 5  backward 5  backward_rtt 0  duration 100  from 5  start_within 2  seed 1  every 0
     size 0  load 0  shape 1.4
     unit packets  overhead 0  tick 0.01  minrto 0.2  maxburst 0  window 100000  agent ""  access 0
-    first 2  partial false  mean_packet 1000  red_bytes true  use_mark_p true  timestamps default  ssthresh 0
+    first 2  partial false  mean_packet 1000  red_bytes true  use_mark_p true  ssthresh 0  frto false
 }
 foreach argument $argv {
     if {![regexp {^([a-z_]+)=(.*)$} $argument -> name value] || ![info exists p($name)]} {
@@ -34,7 +34,7 @@ Agent/TCP/Linux set minrto_ $p(minrto)
 Agent/TCP set maxburst_ $p(maxburst)
 Agent/TCP set windowInit_ $p(first)
 Agent/TCP/Sack1 set partial_ack_ $p(partial)
-if {$p(timestamps) ne "default"} { Agent/TCP set timestamps_ $p(timestamps); Agent/TCPSink set ts_echo_bugfix_ true }
+Agent/TCP set sfrto_enabled_ $p(frto)
 Queue/DropTail set queue_in_bytes_ [expr {$p(unit) eq "bytes"}]
 Queue/DropTail set mean_pktsize_ 1000
 # ns-2's RED counts bytes, so that its limit in packets is one of so many packets of mean_pktsize_.
@@ -258,14 +258,20 @@ proc report {} {
     exit 0
 }
 
-# The use of the first link, and the windows, every so many seconds.
+# The use of the first link, the windows of its senders together and their timeouts so far, every so many seconds.
 proc sample {last} {
     global ns p watched senders
     set name [expr {$p(topology) eq "dumbbell" ? "forth" : "link0"}]
     set now [lindex [counts $name] 0]
     set windows 0.0
-    foreach {one sender} $senders { if {[string match forward* $one]} { set windows [expr {$windows + [$sender set cwnd_]}] } }
-    puts "sample [$ns now] [format %.4f [expr {($now - $last) * 8 / ($p(rate) * 1e6 * $p(every))}]] [format %.0f $windows]"
+    set timeouts 0
+    foreach {one sender} $senders {
+        if {![string match forward* $one]} continue
+        set windows [expr {$windows + [$sender set cwnd_]}]
+        incr timeouts [$sender set nrexmit_]
+    }
+    set use [expr {($now - $last) * 8 / ($p(rate) * 1e6 * $p(every))}]
+    puts [format "sample %g %.4f %.0f %d" [$ns now] $use $windows $timeouts]
     $ns at [expr {[$ns now] + $p(every)}] [list sample $now]
 }
 
