@@ -36,6 +36,7 @@ use thiserror::Error;
 mod evaluate;
 mod lexer;
 mod parser;
+mod reach;
 mod targets;
 
 pub use evaluate::{Grid, Value};
