@@ -1,15 +1,16 @@
 // Filters the tables of claims. Without it the pages are whole, and their tables can be read.
 (() => {
+  const names = (table) => [...table.querySelectorAll("thead th")].map((cell) => cell.textContent);
   const tables = [...document.querySelectorAll("main table")].filter((table) => {
-    const names = [...table.querySelectorAll("thead th")].map((cell) => cell.textContent);
-    return names[0] === "id" && names[4] === "verdict";
+    return names(table)[0] === "id" && names(table).includes("verdict");
   });
   if (tables.length === 0) return;
 
   const verdicts = ["holds", "fails", "refuted", "needs-recordings", "not-checkable"];
   const rows = tables.flatMap((table) => [...table.querySelectorAll("tbody tr")].map((row) => {
-    const verdict = row.cells[4].textContent;
-    row.cells[4].className = `verdict ${verdict}`;
+    const cell = row.cells[names(table).indexOf("verdict")];
+    const verdict = cell.textContent;
+    cell.className = `verdict ${verdict}`;
     return { row, table, verdict, text: row.textContent.toLowerCase() };
   }));
 

@@ -60,22 +60,40 @@ pub fn markdown(experiments: &[Experiment], claims: &[Claim]) -> String {
 
 /// Returns the same without the counts at its end.
 pub fn sections(experiments: &[Experiment], claims: &[Claim]) -> String {
+    sections_beside(experiments, claims, "", &vec![None; claims.len()])
+}
+
+/// Returns the same with a column called `name`, in the tables of experiments of which `beside` says something:
+/// what another simulator says of each claim, in the order of `claims`.
+pub fn sections_beside(
+    experiments: &[Experiment],
+    claims: &[Claim],
+    name: &str,
+    beside: &[Option<String>],
+) -> String {
     let mut text = String::new();
-    let mut rest = claims;
+    let (mut rest, mut rest_beside) = (claims, beside);
     for experiment in experiments {
         let (own, others) = rest.split_at(experiment.claims.len());
         rest = others;
+        let (said, others) = rest_beside.split_at(experiment.claims.len());
+        rest_beside = others;
+        let has_column = said.iter().any(Option::is_some);
         text += &format!("### {}: {}\n\n{}.", experiment.id, experiment.title, experiment.source);
         if !experiment.note.is_empty() {
             text += &format!(" Setup: {}.", experiment.note);
         }
-        text += "\n\n| id | claim | paper | measured | verdict | note |\n|---|---|---|---|---|---|\n";
-        for claim in own {
+        let (heading, line) = if has_column { (format!(" {name} |"), "---|") } else { (String::new(), "") };
+        text += &format!("\n\n| id | claim | paper |{heading} measured | verdict | note |\n");
+        text += &format!("|---|---|---|{line}---|---|---|\n");
+        for (claim, said) in own.iter().zip(said) {
             let note = claim.note.strip_suffix(&experiment.note).unwrap_or(&claim.note);
             let note = note.strip_suffix("; ").unwrap_or(note);
-            let cells =
-                [&claim.id, &claim.claim, &claim.paper, &claim.measured, verdict(claim.verdict), note];
-            let cells = cells.map(|cell: &str| cell.replace('|', "\\|").replace('\n', " "));
+            let said = has_column.then(|| said.as_deref().unwrap_or(""));
+            let cells = [Some(claim.id.as_str()), Some(&claim.claim), Some(&claim.paper), said];
+            let rest = [Some(claim.measured.as_str()), Some(verdict(claim.verdict)), Some(note)];
+            let cells = cells.into_iter().chain(rest).flatten();
+            let cells: Vec<String> = cells.map(|cell| cell.replace('|', "\\|").replace('\n', " ")).collect();
             text += &format!("| {} |\n", cells.join(" | "));
         }
         text += "\n";
@@ -141,6 +159,38 @@ mod tests {
         | X | a \| b | 1 |  | not-checkable | lost |
 
         1 claim: 1 not-checkable
+        ");
+    }
+
+    #[test]
+    fn another_simulator_has_a_column_where_it_says_something() {
+        let text = |id: &str| {
+            format!(
+                "id = \"{id}\"\ntitle = \"t\"\nsource = \"s 1\"\n[[claim]]\nclaim = \"a\"\npaper = \"1\"\n\
+                 check = \"not-checkable\"\n[[claim]]\nclaim = \"b\"\npaper = \"2\"\ncheck = \"not-checkable\""
+            )
+        };
+        let experiments = ["X", "Y"].map(|id| experiment::read("x.toml", &text(id)).unwrap());
+        let claims: Vec<Claim> = experiments.iter().flat_map(|one| one.judge(None, &mut |_| None)).collect();
+        let beside = [None, Some("2.1 | so".to_string()), None, None];
+        insta::assert_snapshot!(sections_beside(&experiments, &claims, "ns-2", &beside), @r"
+        ### X: t
+
+        s 1.
+
+        | id | claim | paper | ns-2 | measured | verdict | note |
+        |---|---|---|---|---|---|---|
+        | X | a | 1 |  |  | not-checkable |  |
+        | X | b | 2 | 2.1 \\| so |  | not-checkable |  |
+
+        ### Y: t
+
+        s 1.
+
+        | id | claim | paper | measured | verdict | note |
+        |---|---|---|---|---|---|
+        | Y | a | 1 |  | not-checkable |  |
+        | Y | b | 2 |  | not-checkable |  |
         ");
     }
 }
