@@ -11,12 +11,14 @@ use std::path::PathBuf;
 use brakelight_core::time::Time;
 use brakelight_lab::figures::claims as figure;
 use brakelight_lab::reproduce::all;
-use brakelight_lab::text::claims::{counts, sections};
+use brakelight_lab::text::claims::{counts, sections_beside};
 use brakelight_links::trace::Trace;
 use brakelight_scenario::documents::{Claim, Claims, Verdict};
 use brakelight_scenario::experiment::{Assertion, Experiment};
 use brakelight_testkit::part::check;
 use brakelight_testkit::skip::recording;
+
+mod ns2;
 
 /// The pages: their files, their rows in the index, and how the ids of their experiments begin.
 const PAGES: [(&str, &str, &[&str]); 5] = [
@@ -188,6 +190,7 @@ fn the_pages_say_what_the_kept_verdicts_say() {
     let kept = kept(&experiments);
     let line = |claim: &Claim| serde_json::to_string(claim).expect("claims are text") + "\n";
     hold(KEPT, &kept.iter().map(line).collect::<String>());
+    let simulated = ns2::read(&read_docs(ns2::KEPT));
     let (mut index, mut variants, mut own) = (Vec::new(), Vec::new(), Vec::new());
     let mut seen = 0;
     for (page, row, ids) in PAGES {
@@ -203,7 +206,12 @@ fn the_pages_say_what_the_kept_verdicts_say() {
         seen += shown.len();
         let verdicts: Vec<Claim> = shown.iter().copied().cloned().collect();
         let file = format!("reproduction/{page}");
-        check(&format!("../{file}"), "claims", &sections(&its, &verdicts));
+        let theirs: Vec<Option<String>> = its
+            .iter()
+            .flat_map(|one| ns2::judge(one, &simulated))
+            .map(|said| Some(ns2::cell(&said?)))
+            .collect();
+        check(&format!("../{file}"), "claims", &sections_beside(&its, &verdicts, "ns-2", &theirs));
         if let Some(figure) = figure(page, &its, &verdicts) {
             hold(&format!("{file}.svg"), &figure.svg());
             let words = figure.caption();
@@ -241,4 +249,42 @@ fn the_pages_say_what_the_kept_verdicts_say() {
     index.push(("all", kept.iter().collect()));
     let said = on_recordings(&kept.iter().collect::<Vec<_>>());
     check("../reproduction", "counts", &(counts(&index) + &said));
+}
+
+#[test]
+fn the_pages_say_what_ns2_says_of_the_claims() {
+    let experiments = all().expect("the experiments can be read");
+    let kept = kept(&experiments);
+    let simulated = ns2::read(&read_docs(ns2::KEPT));
+    let rows = ns2::rows(&experiments, &kept, &simulated);
+    check("../reproduction/bmcc", "ns2", &ns2::summary(&rows));
+    check("ns2", "summary", &(ns2::summary(&rows) + &ns2::in_words(&rows)));
+    check("ns2", "differences", &ns2::differences(&rows));
+    check("ns2", "runs", &ns2::runs(&simulated));
+    check("ns2", "properties", &ns2::properties(&simulated));
+}
+
+#[test]
+fn ns2_judges_a_claim_if_it_ran_every_point_that_the_check_looks_at() {
+    let text = "id = \"X\"\ntitle = \"t\"\nsource = \"s\"\nschemes = { sack = \"newreno\", bmcc = \"bmcc\" }\n\
+                traces = [\"fixed\"]\n[sweep]\nstep = [1, 2]\n\
+                [[claim]]\nclaim = \"a\"\ncheck = \"utilization['sack', step = 1] ~ 0.8\"\n\
+                [[claim]]\nclaim = \"b\"\ncheck = \"utilization['sack'] ~ 0.8\"\n\
+                [[claim]]\nclaim = \"c\"\ncheck = \"utilization['sack', step = 1] > utilization['bmcc', step = 1]\"\n\
+                [[claim]]\nclaim = \"d\"\ncheck = \"utilization['sack', step = 1] < 0.7\"\n";
+    let experiment = brakelight_scenario::experiment::read("x.toml", text).expect("an experiment");
+    let line = |seed: u64, utilization: f64| {
+        format!(
+            "{{\"experiment\":\"X\",\"point\":{{\"scheme\":\"sack\",\"trace\":\"fixed\",\"step\":\"1\"}},\
+             \"settings\":{{}},\"seed\":{seed},\"ns2\":\"2.35\",\"run\":{{\"duration_s\":95,\"throughput_mbps\":9,\"utilization\":{utilization},\"queueing_delay_ms\":{{\"mean\":1}},\
+             \"loss_percent\":0,\"dropped_packets\":0,\"links\":[]}}}}\n"
+        )
+    };
+    let simulated = ns2::read(&(line(2, 0.81) + &line(1, 0.77) + &line(3, 0.78)));
+    let said: Vec<Option<Verdict>> =
+        ns2::judge(&experiment, &simulated).iter().map(|claim| Some(claim.as_ref()?.verdict)).collect();
+    // The second lacks a case, the third a scheme.
+    assert_eq!(said, [Some(Verdict::Holds), None, None, Some(Verdict::Fails)]);
+    let first = ns2::judge(&experiment, &simulated).swap_remove(0).expect("it is judged");
+    assert_eq!(ns2::cell(&first), "0.78: as the paper");
 }
