@@ -19,6 +19,23 @@ foreach argument $argv {
     }
     set p($name) $value
 }
+array set valid {
+    topology {dumbbell line}  scheme {sack newreno vegas cubic ctcp xcp}  queue {droptail red xcp}  unit {packets bytes}
+    partial {true false}  red_bytes {true false}  use_mark_p {true false}  frto {true false}
+}
+foreach name [lsort [array names p]] {
+    if {[info exists valid($name)]} {
+        set good [expr {$p($name) in $valid($name)}]
+        set wanted "one of $valid($name)"
+    } else {
+        set good [expr {$name eq "agent" || [string is double -strict $p($name)] && $p($name) >= 0}]
+        set wanted "a number of at least 0"
+    }
+    if {!$good} {
+        puts stderr "$name=$p($name): it must be $wanted"
+        exit 2
+    }
+}
 
 set ns [new Simulator]
 ns-random $p(seed)
@@ -205,10 +222,6 @@ switch $p(topology) {
             lassign [ends $r($i) $r([expr {$i + 1}]) [expr {$p(rtt) / 2.0 - $hop}]] from to
             for {set k 1} {$k <= $p(backward)} {incr k} { long cross$i-$k $from $to }
         }
-    }
-    default {
-        puts stderr "topology=$p(topology): it is `dumbbell` or `line`"
-        exit 2
     }
 }
 

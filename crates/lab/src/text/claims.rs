@@ -181,7 +181,7 @@ mod tests {
         | id | claim | paper | ns-2 | measured | verdict | note |
         |---|---|---|---|---|---|---|
         | X | a | 1 |  |  | not-checkable |  |
-        | X | b | 2 | 2.1 \\| so |  | not-checkable |  |
+        | X | b | 2 | 2.1 \| so |  | not-checkable |  |
 
         ### Y: t
 
