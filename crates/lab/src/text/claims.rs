@@ -63,8 +63,8 @@ pub fn sections(experiments: &[Experiment], claims: &[Claim]) -> String {
     sections_beside(experiments, claims, "", &vec![None; claims.len()])
 }
 
-/// Returns the same with a column called `name`, in the tables of experiments of which `beside` says something:
-/// what another simulator says of each claim, in the order of `claims`.
+/// Returns the same with a column called `name`, in the tables of experiments of which `beside` says
+/// something: what another simulator says of each claim, in the order of `claims`.
 pub fn sections_beside(
     experiments: &[Experiment],
     claims: &[Claim],

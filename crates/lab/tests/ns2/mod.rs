@@ -264,9 +264,9 @@ pub fn runs(kept: &[Kept]) -> String {
     text
 }
 
-/// Returns the use of the link in figure 6d's setup with a buffer of one BDP, by scheme and by what is changed
-/// in ns-2: that of the link forth, and the mean of both ways where data goes both ways, each the median over
-/// the seeds, with the least and the most.
+/// Returns the use of the link in figure 6d's setup with a buffer of one BDP, by scheme and by what is
+/// changed in ns-2: that of the link forth, and the mean of both ways where data goes both ways, each the
+/// median over the seeds, with the least and the most.
 pub fn properties(kept: &[Kept]) -> String {
     let mut by: BTreeMap<(String, String, String), Vec<&Kept>> = BTreeMap::new();
     for one in kept {
