@@ -2,12 +2,13 @@
 
 mod support;
 
-use std::collections::BTreeSet;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
 use support::text;
-use support::world::{Machine, World, as_a_user, can_emulate, code, eventually, has, is_root, send};
+use support::world::{
+    Machine, Namespaces, World, as_a_user, can_emulate, code, eventually, has, is_root, send,
+};
 
 /// A command that says that it runs, and goes on.
 const STAYS: &[&str] = &["--", "sh", "-c", "echo ready; exec sleep 1000"];
@@ -18,16 +19,25 @@ fn round_trips(printed: &str) -> Vec<f64> {
     times.map(|time| time.parse().unwrap()).collect()
 }
 
+/// A line of shell that sends two packets to each of `hosts`, each by a command of its own: one that had an
+/// answer before waits for the next no longer than two round trips.
+fn pings(hosts: &str) -> String {
+    format!("for host in {hosts}; do ping -c1 -W30 $host && ping -c1 -W30 $host || exit; done")
+}
+
 #[test]
 fn a_ping_takes_the_delay_of_both_directions_over_both_protocols() {
     if !can_emulate("pings through a path") || !has("ping", "pings through a path") {
         return;
     }
     let world = World::new("emulate-ping");
-    let line = "for host in $BRAKELIGHT_HOST $BRAKELIGHT_HOST6; do ping -c1 -W30 $host && ping -c1 -W30 $host; done; exit 7";
+    let line = format!("{}; exit 7", pings("$BRAKELIGHT_HOST $BRAKELIGHT_HOST6"));
     let output = world.run(
         &[],
-        &["--up", "12Mbps", "--down", "fixed", "--queue", "codel", "--delay", "20ms", "--", "sh", "-c", line],
+        &[
+            "--up", "12Mbps", "--down", "fixed", "--queue", "codel", "--delay", "20ms", "--", "sh", "-c",
+            &line,
+        ],
     );
     let (printed, said) = (text(&output.stdout), text(&output.stderr));
     assert_eq!(output.status.code(), Some(7), "{said}");
@@ -56,7 +66,7 @@ fn standard_streams_and_the_exit_code_are_the_commands() {
     assert_eq!(output.status.code(), Some(42));
     let said = text(&output.stderr);
     assert!(said.starts_with("to error\nemulated: ") && said.lines().count() == 2, "{said}");
-    world.nothing_is_left(&BTreeSet::new());
+    world.nothing_is_left(&Namespaces::default());
 }
 
 #[test]
@@ -132,10 +142,9 @@ fn emulators_within_emulators_join_their_paths() {
     }
     let world = World::new("emulate-nested");
     let binary = env!("CARGO_BIN_EXE_brakelight");
-    // One packet at a time: for the last of several, ping waits no longer than two round trips.
-    let line = "for host in $BRAKELIGHT_HOST $BRAKELIGHT_HOST6; do ping -c1 -W30 $host && ping -c1 -W30 $host || exit; done";
+    let line = pings("$BRAKELIGHT_HOST $BRAKELIGHT_HOST6");
     for user in [Some(Vec::new()), as_a_user("nested emulators without root")].into_iter().flatten() {
-        let inner = ["--delay", "5ms", "--", "sh", "-c", line];
+        let inner = ["--delay", "5ms", "--", "sh", "-c", &line];
         let middle = [&["--delay", "20ms", "--", binary, "emulate"][..], &inner].concat();
         let outer = [&["--delay", "10ms", "--", binary, "emulate"][..], &middle].concat();
         let output = world.run(&user, &outer);
@@ -176,9 +185,8 @@ fn virtual_ethernet_takes_the_place_of_a_closed_tun() {
     // A world in which there is no such device.
     let hide = "mount -t tmpfs none /dev/net && exec \"$@\"";
     let words = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", hide, "sh"];
-    let line =
-        "test ! -e /dev/net/tun && ping -c2 -i0.2 $BRAKELIGHT_HOST && ping -c2 -i0.2 $BRAKELIGHT_HOST6";
-    let output = world.run(&words, &["--up", "12Mbps", "--delay", "10ms", "--", "sh", "-c", line]);
+    let line = format!("test ! -e /dev/net/tun && {}", pings("$BRAKELIGHT_HOST $BRAKELIGHT_HOST6"));
+    let output = world.run(&words, &["--up", "12Mbps", "--delay", "10ms", "--", "sh", "-c", &line]);
     let times = round_trips(&text(&output.stdout));
     assert!(times.len() == 4 && times.iter().all(|time| *time >= 20.0), "{times:?} {}", text(&output.stderr));
 }
@@ -222,7 +230,7 @@ fn with_sudo_the_log_is_the_users_and_goes_only_where_that_user_may_write() {
     let output = emulate("log");
     assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
     assert!(text(&output.stderr).contains("--log `log` cannot be written"), "{}", text(&output.stderr));
-    world.nothing_is_left(&BTreeSet::new());
+    world.nothing_is_left(&Namespaces::default());
 
     let home = world.scratch.path("home");
     std::fs::create_dir(&home).unwrap();
@@ -238,7 +246,7 @@ fn with_sudo_the_log_is_the_users_and_goes_only_where_that_user_may_write() {
         assert_eq!((owner.uid(), owner.gid()), (65534, 65533), "{file}");
     }
     std::fs::remove_dir_all(&home).unwrap();
-    world.nothing_is_left(&BTreeSet::new());
+    world.nothing_is_left(&Namespaces::default());
 }
 
 #[test]
@@ -288,7 +296,7 @@ fn an_interrupt_at_the_terminal_is_the_commands_to_answer() {
     let printed = text(&printed);
     assert!(printed.contains("caught 1") && printed.contains("code 5"), "{printed}");
     std::fs::remove_file(world.scratch.path("program")).unwrap();
-    world.nothing_is_left(&BTreeSet::new());
+    world.nothing_is_left(&Namespaces::default());
 }
 
 #[test]
@@ -298,7 +306,7 @@ fn signals_from_elsewhere_are_handed_on_and_nothing_remains() {
     }
     let world = World::new("emulate-signals");
     for (signal, expected) in [("INT", 130), ("TERM", 143), ("HUP", 129), ("USR1", 138)] {
-        let started = world.start(&[], STAYS);
+        let mut started = world.start(&[], STAYS);
         started.signal(signal);
         let (status, said, namespaces) = started.end();
         assert_eq!(code(status), expected, "{signal}: {said}");
@@ -306,7 +314,7 @@ fn signals_from_elsewhere_are_handed_on_and_nothing_remains() {
     }
     // Who will not end when told to is ended; with all that it has written so far.
     let stubborn = "trap '' TERM; echo ready; while :; do sleep 1; done";
-    let started = world.start(&[], &["--up", "12Mbps", "--log", "log", "--", "sh", "-c", stubborn]);
+    let mut started = world.start(&[], &["--up", "12Mbps", "--log", "log", "--", "sh", "-c", stubborn]);
     started.signal("TERM");
     let (status, said, namespaces) = started.end();
     assert_eq!(code(status), 143, "{said}");
@@ -326,14 +334,14 @@ fn a_kill_of_any_of_its_processes_leaves_nothing() {
     let logging = [serving, &["--up", "12Mbps", "--meter"], STAYS].concat();
     // The emulator itself, as root where this is root, and as a user.
     for before in [&[][..], &user] {
-        let started = world.start(before, &logging);
+        let mut started = world.start(before, &logging);
         started.signal("KILL");
         let (status, _, namespaces) = started.end();
         assert_eq!(code(status), 137);
         world.nothing_is_left(&namespaces);
     }
     // With half a log, in a folder of folders that had to be made.
-    let started = world.start(&[], &[&["--up", "12Mbps", "--log", "a/b/log"], STAYS].concat());
+    let mut started = world.start(&[], &[&["--up", "12Mbps", "--log", "a/b/log"], STAYS].concat());
     assert!(
         world.scratch.list().iter().any(|file| file.ends_with("sh.up.log")),
         "{:?}",
@@ -379,8 +387,8 @@ fn nat_reaches_the_network_and_leaves_it_as_it_was() {
     let before = state();
     assert!(before.starts_with("0\n0\n"), "{before}");
 
-    let output =
-        world.run(&words, &["--nat", "--delay", "10ms", "--", "ping", "-c2", "-i0.2", "198.51.100.2"]);
+    let line = pings("198.51.100.2");
+    let output = world.run(&words, &["--nat", "--delay", "10ms", "--", "sh", "-c", &line]);
     let times = round_trips(&text(&output.stdout));
     assert!(times.len() == 2 && times.iter().all(|time| *time >= 20.0), "{times:?} {}", text(&output.stderr));
     assert_eq!(state(), before);
@@ -398,8 +406,8 @@ fn nat_reaches_the_network_and_leaves_it_as_it_was() {
 
     // Two at a time: the second still forwards when the first has ended, in either way.
     for signal in ["TERM", "KILL"] {
-        let first = world.start(&words, &nat);
-        let second = world.start(&words, &nat);
+        let mut first = world.start(&words, &nat);
+        let mut second = world.start(&words, &nat);
         let both = state();
         assert_eq!(both.matches("masquerade").count() / 2, 2, "{both}");
         first.signal(signal);
@@ -463,7 +471,7 @@ fn cycles_of_start_and_stop_leave_nothing() {
     let arguments = ["--up", "12Mbps", "--", "true"];
     let output = world.command(&words, &arguments).env("CYCLES", cycles.to_string()).output().unwrap();
     assert_eq!(text(&output.stdout), format!("{cycles} cycles\n"), "{}", text(&output.stderr));
-    world.nothing_is_left(&BTreeSet::new());
+    world.nothing_is_left(&Namespaces::default());
     assert_eq!(interfaces(), before);
     eprintln!("{cycles} cycles of start and stop: no process, namespace, interface or file is left");
 }

@@ -6,14 +6,13 @@
 
 mod support;
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use brakelight_core::random::Random;
-use support::world::{World, as_a_user, can_emulate, eventually, is_root, send};
+use support::world::{Namespaces, World, as_a_user, can_emulate, eventually, is_root, send};
 use support::{Scratch, TWO_FLOWS, ok, text};
 
 /// How many kills of a kind whose share of all is this many in a hundred.
@@ -104,7 +103,7 @@ fn an_emulator_killed_at_any_moment_leaves_nothing() {
             });
             let _ = fs::remove_dir_all(world.scratch.path("a"));
         }
-        world.nothing_is_left(&BTreeSet::new());
+        world.nothing_is_left(&Namespaces::default());
         eprintln!(
             "emulator as {name}: {killed} of {count} killed, no process, namespace, device or file is left"
         );

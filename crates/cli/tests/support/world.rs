@@ -99,7 +99,7 @@ impl World {
     /// Runs it to its end, and sees that nothing remains.
     pub fn run(&self, before: &[&str], arguments: &[&str]) -> Output {
         let output = self.command(before, arguments).stdin(Stdio::null()).output().unwrap();
-        self.nothing_is_left(&BTreeSet::new());
+        self.nothing_is_left(&Namespaces::default());
         output
     }
 
@@ -121,10 +121,12 @@ impl World {
         // The emulator itself enters none. A process in execve(2) shows no environment, so the one that has
         // just said "ready" may be missing for a moment.
         let around: BTreeSet<String> = namespaces_of(&child.id().to_string()).collect();
-        let mut namespaces = BTreeSet::new();
+        let mut namespaces = Namespaces::default();
         eventually("its own network, mounts and processes are missing", || {
-            namespaces = self.namespaces().difference(&around).cloned().collect();
-            ["net:", "mnt:", "pid:"].iter().all(|kind| namespaces.iter().any(|name| name.starts_with(kind)))
+            namespaces.seen = now_in_ticks();
+            namespaces.names = self.namespaces().difference(&around).cloned().collect();
+            let names = &namespaces.names;
+            ["net:", "mnt:", "pid:"].iter().all(|kind| names.iter().any(|name| name.starts_with(kind)))
         });
         Started { child, namespaces }
     }
@@ -150,17 +152,14 @@ impl World {
 
     /// Waits until no process of this test is left; then none may be in those namespaces, and no file may
     /// have been added.
-    pub fn nothing_is_left(&self, namespaces: &BTreeSet<String>) {
+    pub fn nothing_is_left(&self, namespaces: &Namespaces) {
         eventually("processes are left", || self.processes().is_empty());
-        // Numbers of namespaces are given out again at once; who has started since has another one of that
-        // number.
-        let now = now_in_ticks();
         let holders = || -> Vec<String> {
             let pids = fs::read_dir("/proc").unwrap().flatten();
             let pids = pids.filter_map(|entry| entry.file_name().into_string().ok());
             pids.filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
-                .filter(|pid| namespaces_of(pid).any(|namespace| namespaces.contains(&namespace)))
-                .filter(|pid| started(pid).is_some_and(|start| start <= now))
+                .filter(|pid| namespaces_of(pid).any(|namespace| namespaces.names.contains(&namespace)))
+                .filter(|pid| started(pid).is_some_and(|start| start <= namespaces.seen))
                 .collect()
         };
         eventually("namespaces are left", || holders().is_empty());
@@ -168,22 +167,31 @@ impl World {
     }
 }
 
+/// Namespaces that an emulator made.
+#[derive(Debug, Default)]
+pub struct Namespaces {
+    names: BTreeSet<String>,
+    /// When they were there last, in the kernel's ticks. The kernel gives a number out again as soon as its
+    /// namespace is gone, so who started later may be in another one of that number.
+    seen: u64,
+}
+
 /// An emulator that runs.
 pub struct Started {
     /// Its process.
     pub child: Child,
-    /// The namespaces that it made.
-    pub namespaces: BTreeSet<String>,
+    namespaces: Namespaces,
 }
 
 impl Started {
     /// Sends it a signal, by name.
-    pub fn signal(&self, signal: &str) {
+    pub fn signal(&mut self, signal: &str) {
+        self.namespaces.seen = now_in_ticks();
         send(self.child.id() as i32, signal);
     }
 
     /// Waits for its end.
-    pub fn end(self) -> (ExitStatus, String, BTreeSet<String>) {
+    pub fn end(self) -> (ExitStatus, String, Namespaces) {
         let output = self.child.wait_with_output().unwrap();
         (output.status, text(&output.stderr), self.namespaces)
     }
