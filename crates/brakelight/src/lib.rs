@@ -9,7 +9,7 @@ pub use brakelight_sim as sim;
 /// The contract, and every algorithm beside the trait that it implements.
 pub mod core {
     pub use brakelight_core::{
-        custom, ecn, endpoint, host, packet, parameters, random, sender, suggest, time, units,
+        choices, ecn, endpoint, frugal, host, packet, parameters, random, sender, suggest, time, units,
     };
     pub use brakelight_estimates as estimate;
     pub use brakelight_registry as registry;

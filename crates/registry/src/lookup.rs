@@ -18,12 +18,10 @@ use brakelight_core::time::Time;
 use brakelight_core::units::Bytes;
 use brakelight_links::elements::{ELEMENTS, ElementConfig, RADIOS, RadioConfig};
 use brakelight_links::{CustomElement, CustomElementConfig, CustomRadio, CustomRadioConfig};
-use brakelight_routers::QueueFactory;
-use brakelight_routers::{CustomQueue, CustomQueueConfig, QUEUES, QueueConfig};
-use brakelight_senders::ControllerFactory;
+use brakelight_routers::{CustomQueue, CustomQueueConfig, QUEUES, QueueConfig, QueueFactory};
 use brakelight_senders::{
-    CONTROLLERS, ControllerConfig, CustomController, CustomControllerConfig, CustomFeedback,
-    CustomFeedbackConfig, FEEDBACKS, FeedbackConfig, HostedConfig,
+    CONTROLLERS, ControllerConfig, ControllerFactory, CustomController, CustomControllerConfig,
+    CustomFeedback, CustomFeedbackConfig, FEEDBACKS, FeedbackConfig, HostedConfig,
 };
 
 use super::DEFAULT_QUEUE;

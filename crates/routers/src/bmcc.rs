@@ -7,7 +7,7 @@
 //! else:                                 as it is, 10 or 01
 //! ```
 //!
-//! f is computed in `estimate/load_factor.rs`, every t_p; h in `estimate/adpm.rs`, the same function at the
+//! f is computed in `brakelight_estimates::load_factor`, every t_p; h in `brakelight_estimates::adpm`, the same function at the
 //! receiver.
 //!
 //! With `coexist` 11 is not overload but what it is to everyone else, the mark of an AQM, so that BMCC and

@@ -1,11 +1,10 @@
 //! Queue disciplines: the router's half of an algorithm, one file a discipline.
 //!
-//! A queue never reads a clock and never knows whether its link is simulated. Whoever serves it calls
-//! `enqueue` when a packet arrives and `dequeue` when it can send one, each with the time at which that was
-//! due, and lends a [`LinkView`](brakelight_core::queue::LinkView).
+//! What a queue must do and may ask stands in [`brakelight_core::queue`]. [`AnyQueue`] is one of any kind,
+//! dispatched by `match`, and [`QueueConfig`] the settings that it is built from.
 //!
 //! To add one: a new file here with the head (formulas, symbol table, deviations), a `Config`, `impl Queue`,
-//! and one line in the table (`table.rs`).
+//! its `mod`, and one line in the table (`table.rs`).
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! What the tests of this folder share: a link that says what it is told to, and a queue with its drops at
+//! What the tests of this crate share: a link that says what it is told to, and a queue with its drops at
 //! hand.
 
 use alloc::vec::Vec;

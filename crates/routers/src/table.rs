@@ -14,7 +14,7 @@
 //! | `fits` | a [`Misfit`](brakelight_core::queue::Misfit) if its settings do not fit the link |
 //!
 //! The table is a macro, which hands its lines to another: [`any`](crate::any) makes factories and dispatch
-//! out of them.
+//! out of them, and reads the expressions of a line.
 //!
 //! [`Traits`]: brakelight_core::facts::Traits
 //! [`Traits::PLAIN`]: brakelight_core::facts::Traits::PLAIN

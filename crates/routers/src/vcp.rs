@@ -8,7 +8,7 @@
 //! a packet that leaves carries the larger of its own code and the router's
 //! ```
 //!
-//! f is computed in `estimate/load_factor.rs`, every t_p.
+//! f is computed in `brakelight_estimates::load_factor`, every t_p.
 //!
 //! | symbol | field | unit | default | source |
 //! |---|---|---|---|---|

@@ -16,7 +16,7 @@
 //!
 //! The tables are macros, which hand their lines to another macro: factories and dispatch are made out of
 //! them, and ABC's second windows (`controller::second`). So this file names algorithms without importing
-//! them.
+//! them; expressions of a line are read in `any_controller.rs` and `any_feedback.rs`.
 //!
 //! [`Needs`]: brakelight_core::facts::Needs
 //! [`Needs::PLAIN`]: brakelight_core::facts::Needs::PLAIN

@@ -1,5 +1,4 @@
-//! One end of a connection of quinn-proto, or of noq-proto, which began as a copy of it: what their
-//! interfaces have alike.
+//! One end of a connection of quinn-proto, or of its fork noq-proto: what their interfaces have alike.
 //!
 //! `ends_of!(quinn_proto)` writes it once more for each crate, since the types are of different crates and no
 //! trait is over both. Where the two differ, the file of the stack has a function: `endpoint`, `handle`,

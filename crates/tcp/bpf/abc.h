@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * ABC's two windows (abc20) in fixed point: the same readings as `brakelight-core`'s `controller/abc.rs`,
+ * ABC's two windows (abc20) in fixed point: the same readings as `brakelight-senders`'s `controller/abc.rs`,
  * whose head has the formulas, the table of symbols and what is done where a path spoils the marks.
  *
  *   each byte ACKed:  w_abc += 1 + MSS/w_abc if accelerate, -1 + MSS/w_abc if brake, 0 if CE      abc20 eq.3

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
  * ABC's target rate without constants of one link and one round trip, in fixed point: the rule of
- * `brakelight-core`'s `queue/abc/adaptive.rs`, whose head has the formulas, the symbols and the reasons. The
+ * `brakelight-routers`'s `abc/adaptive.rs`, whose head has the formulas, the symbols and the reasons. The
  * constants here are those there, under the same names.
  *
  *   O   = q + P                                    outstanding: what waits, and what is on its way

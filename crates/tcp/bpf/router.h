@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * ABC's router (abc20) in fixed point: the same readings as `brakelight-core`'s `queue/abc.rs`, whose head
+ * ABC's router (abc20) in fixed point: the same readings as `brakelight-routers`'s `abc.rs`, whose head
  * has the formulas and the table of symbols, with x = sojourn (D2 there).
  *
  *   tr = eta mu - (mu / delta) max(x - d_t, 0)          abc20 eq.1

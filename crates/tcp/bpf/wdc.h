@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * QUIC-DC's delay control (quicdc) in fixed point: the same readings as `brakelight-core`'s
+ * QUIC-DC's delay control (quicdc) in fixed point: the same readings as `brakelight-senders`'s
  * `controller/quicdc.rs` and `estimate/one_way_queueing.rs` (baseline=bounded), whose heads have the
  * formulas. The receiver's clock comes by TCP timestamps.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * Westwood+'s window in fixed point: the same readings as `brakelight-core`'s `controller/westwood.rs` with
+ * Westwood+'s window in fixed point: the same readings as `brakelight-senders`'s `controller/westwood.rs` with
  * `filter=fast` and the reduction at the start of the episode, whose head has the formulas.
  *
  *   every Delta = max(RTT, 50 ms):  b = bytes acknowledged / Delta

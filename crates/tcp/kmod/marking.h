@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
  * What ABC's router does to the packet that leaves, in both encodings of abc20 4.2: the readings of
- * `brakelight-core`'s `queue/abc.rs`, with the arithmetic of ../bpf/router.h. No kernel in here: the tests
+ * `brakelight-routers`'s `abc.rs`, with the arithmetic of ../bpf/router.h. No kernel in here: the tests
  * compile it too.
  */
 #ifndef BRAKELIGHT_MARKING_H

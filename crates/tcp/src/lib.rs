@@ -8,7 +8,7 @@
 //! | `bpf` | with the feature `bpf`: loading, listing and removing the programs |
 //!
 //! The programs are in `bpf/`: C that clang compiles for the BPF target, and whose arithmetic the tests
-//! compile for this machine too and hold against `brakelight-core`. Without the feature the programs are left
+//! compile for this machine too and hold against the algorithms. Without the feature the programs are left
 //! out, and clang is not needed.
 
 pub mod doctor;

@@ -49,7 +49,7 @@ pub(crate) struct Station<P, A> {
     horizon: u64,
     /// The first slot not yet begun.
     pub(crate) next: u64,
-    /// Nothing is inside.
+    /// Whether nothing is inside.
     pub(crate) idle: bool,
     pub(crate) requests: Vec<Request>,
     pub(crate) random: Random,

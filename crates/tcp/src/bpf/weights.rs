@@ -1,4 +1,4 @@
-//! The weights of two queues: the allocation of `brakelight-core`'s `queue/abc/dual.rs`, whose head has the
+//! The weights of two queues: the allocation of `brakelight-routers`'s `abc/dual.rs`, whose head has the
 //! formulas, over the bytes of each flow that the kernel counts.
 
 use std::collections::HashMap;
