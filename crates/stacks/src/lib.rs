@@ -50,7 +50,7 @@
 //! - No datagram is larger than the path's; the stacks' own limit of 1,452 bytes stays.
 //! - Datagrams are handed over one by one, without segmentation offload.
 //! - A pass-through stands around the controller, which notes bytes in flight and RTT samples. A method that
-//!   a working copy adds to the stack's trait `Controller` must be passed on there as well (`seen`).
+//!   a working copy adds to the stack's trait `Controller` must be passed on there as well (`Watched`).
 #![warn(missing_docs)]
 
 #[cfg(feature = "stacks")]
