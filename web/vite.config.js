@@ -17,7 +17,7 @@ const module =
 function keptClaims() {
   const folder = here("../experiments/");
   const id = (file) => /^id = "(.*)"/m.exec(readFileSync(folder + file, "utf8"))?.[1];
-  const files = new Map(readdirSync(folder).map((file) => [id(file), file]));
+  const files = new Map(readdirSync(folder).filter((file) => file.endsWith(".toml")).map((file) => [id(file), file]));
   const pages = here("../docs/reproduction/");
   const texts = readdirSync(pages).filter((file) => file.endsWith(".md")).map((file) => readFileSync(pages + file, "utf8"));
   return claims(texts.join("\n"), files);
