@@ -8,6 +8,7 @@
 export function claims(markdown, files) {
   const experiments = [];
   let current;
+  let columns = [];
   for (const line of markdown.split("\n")) {
     const heading = /^### ([A-Z][\w-]*): (.*)$/.exec(line);
     if (heading) {
@@ -18,10 +19,15 @@ export function claims(markdown, files) {
       continue;
     }
     if (/^#{1,2} /.test(line)) current = undefined;
-    if (!current || !line.startsWith("| ") || line.startsWith("| id |")) continue;
+    if (!current || !line.startsWith("| ")) continue;
     const cells = line.split(/(?<!\\)\|/).slice(1, -1).map((cell) => plain(cell.trim().replaceAll("\\|", "|")));
-    if (cells.length !== 6) throw new Error(`not a row of six: ${line}`);
-    const [id, claim, paper, measured, verdict, note] = cells;
+    if (cells[0] === "id") {
+      columns = cells;
+      continue;
+    }
+    if (cells.length !== columns.length) throw new Error(`not a row of ${columns.length}: ${line}`);
+    // Some tables have a column more: what another simulator measured.
+    const { id, claim, paper, measured, verdict, note } = Object.fromEntries(columns.map((name, index) => [name, cells[index]]));
     current.claims.push({ id, claim, paper, measured, verdict, note });
   }
   if (experiments.length === 0) throw new Error("no claims were found");
