@@ -336,8 +336,8 @@ pub enum ReceiverReport {
     },
 }
 
-/// Everything one ACK says, to the controller. The default says nothing, and stands for what a small host does
-/// not know.
+/// Everything one ACK says, to the controller. The default says nothing, and stands for what a small host
+/// does not know.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AckEvent<'a> {
     /// When the ACK arrived.

@@ -1,8 +1,9 @@
 //! Hosts from outside: transports that others wrote, with congestion controllers of their own.
 //!
-//! A host is added to a `Registry` of `brakelight-registry` by `add_host`. Each of its controllers is then a controller by the
-//! name `host/controller`: a scenario, a scheme and a command name it like any other. Where a flow has such a
-//! controller, both of its ends are the host's, and nothing of the modelled host takes part.
+//! A host is added to a `Registry` of `brakelight-registry` by `add_host`. Each of its controllers is then
+//! a controller by the name `host/controller`: a scenario, a scheme and a command name it like any other.
+//! Where a flow has such a controller, both of its ends are the host's, and nothing of the modelled host
+//! takes part.
 //!
 //! The host brings two ends of one connection, as a [`Pair`]. An [`End`] is a state machine without sockets
 //! and clocks. Its caller gives it datagrams and the time, asks for datagrams until there are none, and comes

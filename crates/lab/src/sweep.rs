@@ -269,8 +269,8 @@ impl Grid {
     }
 
     /// Some values of an axis of times, rates or sizes as numbers, by which they can be sorted: a column for
-    /// each unit that the values of the whole axis have. Where a metric of the rows is `own` to them that says
-    /// the same, as `duration_s` does, there is none.
+    /// each unit that the values of the whole axis have. Where a metric of the rows is `own` to them that
+    /// says the same, as `duration_s` does, there is none.
     fn measured(&self, name: &str, values: &[Value], own: &[&str]) -> Vec<Column> {
         let Some(axis) = self.axes.iter().find(|axis| axis.name == name) else { return Vec::new() };
         if NAMED.contains(&name) || own.contains(&format!("{name}_s").as_str()) {

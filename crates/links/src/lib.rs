@@ -2,7 +2,8 @@
 //! lossy stretches and rewriters do not. Radios own several queues, and a channel.
 //!
 //! Simulator and emulator run the same elements: see the contract of
-//! [`PathElement`](brakelight_core::path). To add one: a new file here and a `mod` and a line in [`elements`].
+//! [`PathElement`](brakelight_core::path). To add one: a new file here and a `mod` and a line in
+//! [`elements`].
 #![no_std]
 #![forbid(unsafe_code)]
 

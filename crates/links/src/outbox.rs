@@ -58,8 +58,8 @@ impl<P: Packet> Outbox<P> {
     }
 }
 
-/// [`PathElement`](brakelight_core::path::PathElement) but for `accept`, for elements that decide at once what
-/// becomes of a packet.
+/// [`PathElement`](brakelight_core::path::PathElement) but for `accept`, for elements that decide at once
+/// what becomes of a packet.
 macro_rules! immediate {
     () => {
         fn poll(&mut self, now: Time) -> Option<Output<P>> {

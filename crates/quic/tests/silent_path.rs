@@ -181,7 +181,8 @@ fn next_packet(packet: &[u8]) -> Option<&[u8]> {
 }
 
 /// The bytes of a datagram before its packet with a short header, which alone carries data and is the last
-/// of those that share a datagram: a client's may stand behind the end of its handshake. RFC 9000 section 12.2
+/// of those that share a datagram: a client's may stand behind the end of its handshake. RFC 9000
+/// section 12.2
 fn before_data(datagram: &[u8]) -> usize {
     let mut rest = datagram;
     // The first bit of a long header is set.

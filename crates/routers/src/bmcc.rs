@@ -7,8 +7,8 @@
 //! else:                                 as it is, 10 or 01
 //! ```
 //!
-//! f is computed in `brakelight_estimates::load_factor`, every t_p; h in `brakelight_estimates::adpm`, the same function at the
-//! receiver.
+//! f is computed in `brakelight_estimates::load_factor`, every t_p; h in `brakelight_estimates::adpm`, the
+//! same function at the receiver.
 //!
 //! With `coexist` 11 is not overload but what it is to everyone else, the mark of an AQM, so that BMCC and
 //! TCP answer the same signal and BMCC's bits only say how much (bmcc VI). The AQM is RED (floyd93) on the

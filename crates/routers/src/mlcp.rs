@@ -2,7 +2,7 @@
 //! four bits.
 //!
 //! ```text
-//! code = one of sixteen levels of f                          see `Levels` in `brakelight_estimates::load_factor`
+//! code = one of sixteen levels of f                          see `load_factor::Levels`
 //! a packet that leaves carries the larger of its own code and the router's
 //! ```
 //!

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * CUBIC (RFC 9438) in fixed point: the same readings as `brakelight-senders`'s `controller/cubic.rs`, whose head
- * has the formulas. Windows are in bytes, so the curve's packets are times the MSS. As RFC 9438 has it and
- * without HyStart, or as Linux 6.12 tcp_cubic.c has it: with HyStart, with the smallest RTT as horizon, and
- * with a W_est that never catches up.
+ * CUBIC (RFC 9438) in fixed point: the same readings as `brakelight-senders`'s `controller/cubic.rs`, whose
+ * head has the formulas. Windows are in bytes, so the curve's packets are times the MSS. As RFC 9438 has it
+ * and without HyStart, or as Linux 6.12 tcp_cubic.c has it: with HyStart, with the smallest RTT as horizon,
+ * and with a W_est that never catches up.
  *
  *   W(t) = C (t - K)^3 + W_max,  K = cbrt((W_max - cwnd) / C),  C = 2/5, beta = 7/10
  */

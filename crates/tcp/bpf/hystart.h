@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * HyStart as in Linux 6.12 tcp_cubic.c, hystart_update: the same readings as Classic in `brakelight-senders`'s
- * `controller/hystart.rs`, whose head has the rules and constants.
+ * HyStart as in Linux 6.12 tcp_cubic.c, hystart_update: the same readings as Classic in
+ * `brakelight-senders`'s `controller/hystart.rs`, whose head has the rules and constants.
  */
 #ifndef BRAKELIGHT_HYSTART_H
 #define BRAKELIGHT_HYSTART_H

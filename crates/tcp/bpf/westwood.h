@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * Westwood+'s window in fixed point: the same readings as `brakelight-senders`'s `controller/westwood.rs` with
- * `filter=fast` and the reduction at the start of the episode, whose head has the formulas.
+ * Westwood+'s window in fixed point: the same readings as `brakelight-senders`'s `controller/westwood.rs`
+ * with `filter=fast` and the reduction at the start of the episode, whose head has the formulas.
  *
  *   every Delta = max(RTT, 50 ms):  b = bytes acknowledged / Delta
  *                                   n = (n + 3 b) / 4;  BWE = (BWE + 3 n) / 4    open-questions#X-60

@@ -196,10 +196,10 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// Returns those of the journal at `path`. A line that ends early, or is of no run of the grid, is no run.
-    /// A run that has another number in the journal, since the grid had fewer axes, values or seeds, is known
-    /// by its identity. Lines are checked side by side: making the identity of a run anew takes longer than
-    /// reading its line.
+    /// Returns those of the journal at `path`. A line that ends early, or is of no run of the grid, is no
+    /// run. A run that has another number in the journal, since the grid had fewer axes, values or seeds,
+    /// is known by its identity. Lines are checked side by side: making the identity of a run anew takes
+    /// longer than reading its line.
     pub(crate) fn of(sweep: &Sweep, runner: &dyn Runner, path: &Path, shard: Shard) -> Result<Self, Error> {
         let failed = |error: io::Error| Error::Unwritable { path: path.to_path_buf(), error };
         let mut places = Places { shard, first: 0, end: 0, others: BTreeMap::new() };

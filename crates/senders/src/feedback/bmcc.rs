@@ -2,7 +2,7 @@
 //! back in a TCP option.
 //!
 //! ```text
-//! f^ = u on 11; h on 10 with h < f^, and on 01 with h > f^            bmcc II-B, `brakelight_estimates::adpm`
+//! f^ = u on 11; h on 10 with h < f^, and on 01 with h > f^            bmcc II-B, `estimates::adpm`
 //!
 //! an option on the first ACK after f^ changed, the i-th one i ACKs after the one before:      bmcc II-E
 //! on ACKs 1, 3, 6, 10, ... since the change

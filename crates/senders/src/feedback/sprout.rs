@@ -3,7 +3,7 @@
 //! forecasts what the link will carry.
 //!
 //! ```text
-//! every 20 ms:   evolve the model (estimates/src/poisson_brownian.rs), observe the packets of the tick, report a
+//! every 20 ms:   evolve the model (`poisson_brownian`), observe the packets of the tick, report a
 //!                forecast
 //! a tick without packets says nothing when it began within a pause that the sender announced: the link may
 //!   have had nothing to carry.  A pause counts from the beginning of its packet's tick

@@ -1,5 +1,5 @@
-//! Delay control in `bpf/wdc.h` and `bpf/westwood.h` against `controller::quicdc` of `brakelight-senders`, and
-//! the peer's clock.
+//! Delay control in `bpf/wdc.h` and `bpf/westwood.h` against `controller::quicdc` of `brakelight-senders`,
+//! and the peer's clock.
 //!
 //! The receiver's clock is set otherwise, and runs fast or slow; its timestamps tick as the kernel's do. Both
 //! sides see the ticks.
