@@ -209,9 +209,16 @@ _registered: dict[tuple[str, bool], Algorithm] = {}
 """The classes that were registered, by name and whether they are queues."""
 
 
+_CALLED = re.compile(r'''\b(?:name|path|traces?)["']?\s*[=:]\s*(?:"[^"]*"|'[^']*'|\[[^\]]*\])''')
+"""What gives something in TOML or JSON a name, or goes by it."""
+
+
 def named_in(words: str) -> list[Algorithm]:
-    """Return the registered classes whose names are among ``words``: those that other processes must know."""
-    found = set(re.findall(r"[a-z0-9_-]+", words))
+    """Return the registered classes whose names are among ``words``: those that other processes must know.
+
+    What links, flows and traces are called is not among them.
+    """
+    found = set(re.findall(r"[a-z0-9_-]+", _CALLED.sub("", words)))
     return [algorithm for (name, _), algorithm in _registered.items() if name in found]
 
 

@@ -34,9 +34,9 @@ fn row(path: &str, scheme: &str, nth: usize) -> Vec<f64> {
 const USED: usize = 1;
 const P95: usize = 2;
 
-/// A number from one to twenty in words.
+/// A number from one to twenty-one in words.
 fn in_words(number: f64) -> &'static str {
-    const WORDS: [&str; 20] = [
+    const WORDS: [&str; 21] = [
         "one",
         "two",
         "three",
@@ -57,6 +57,7 @@ fn in_words(number: f64) -> &'static str {
         "eighteen",
         "nineteen",
         "twenty",
+        "twenty-one",
     ];
     WORDS[number.round() as usize - 1]
 }
@@ -68,7 +69,7 @@ fn sentences_say_what_the_tables_beside_them_say() {
         let times = of("cubic")[P95] / of("abc")[P95];
         let sentence = match path {
             "README.md" => format!("its slowest packets wait an {}h as long", in_words(times)),
-            _ => format!("one packet in twenty waits {} times as long", in_words(times)),
+            _ => format!("its p95 delay is {} times as long", in_words(times)),
         };
         says(path, &sentence);
         assert!((of("cubic")[USED] / of("abc")[USED] - 1.0).abs() < 0.05, "{path}");
@@ -79,7 +80,7 @@ fn sentences_say_what_the_tables_beside_them_say() {
     let choose = "docs/guides/choose.md";
     let left = 100.0 - row(choose, "copa", 0)[USED];
     assert_eq!((100.0 / left).round(), 5.0, "a fifth of the link is unused: {left}");
-    says(choose, &format!("Beside Cubic it gets {:.0} %", row(choose, "copa", 3)[4]));
+    says(choose, &format!("Alongside Cubic it gets {:.0} %", row(choose, "copa", 3)[4]));
 
     for path in [choose, "docs/paper/paper.md"] {
         let last = if path == choose { 3 } else { 0 };

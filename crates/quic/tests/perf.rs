@@ -264,7 +264,7 @@ fn a_key_that_everybody_may_read_is_refused() {
     };
     let (open, closed) = (with_mode(0o644), with_mode(0o640));
     std::fs::remove_dir_all(&folder).unwrap();
-    assert!(open.is_err_and(|error| error.contains("everybody may read it")));
+    assert!(open.is_err_and(|error| error.contains("everybody can read it")));
     assert!(closed.is_ok());
 }
 

@@ -167,7 +167,8 @@ mod tests {
         let text = |id: &str| {
             format!(
                 "id = \"{id}\"\ntitle = \"t\"\nsource = \"s 1\"\n[[claim]]\nclaim = \"a\"\npaper = \"1\"\n\
-                 check = \"not-checkable\"\n[[claim]]\nclaim = \"b\"\npaper = \"2\"\ncheck = \"not-checkable\""
+                 check = \"not-checkable\"\nnote = \"n\"\n[[claim]]\nclaim = \"b\"\npaper = \"2\"\n\
+                 check = \"not-checkable\"\nnote = \"n\""
             )
         };
         let experiments = ["X", "Y"].map(|id| experiment::read("x.toml", &text(id)).unwrap());
@@ -180,8 +181,8 @@ mod tests {
 
         | id | claim | paper | ns-2 | measured | verdict | note |
         |---|---|---|---|---|---|---|
-        | X | a | 1 |  |  | not-checkable |  |
-        | X | b | 2 | 2.1 \| so |  | not-checkable |  |
+        | X | a | 1 |  |  | not-checkable | n |
+        | X | b | 2 | 2.1 \| so |  | not-checkable | n |
 
         ### Y: t
 
@@ -189,8 +190,8 @@ mod tests {
 
         | id | claim | paper | measured | verdict | note |
         |---|---|---|---|---|---|
-        | Y | a | 1 |  | not-checkable |  |
-        | Y | b | 2 |  | not-checkable |  |
+        | Y | a | 1 |  | not-checkable | n |
+        | Y | b | 2 |  | not-checkable | n |
         ");
     }
 }

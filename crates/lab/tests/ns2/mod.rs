@@ -9,7 +9,7 @@ use brakelight_scenario::experiment::{Assertion, Check, Dimension, Experiment, T
 use brakelight_scenario::median::median;
 use brakelight_scenario::outcome::{FlowOutcome, LinkOutcome, Run, Summary};
 use serde::{Deserialize, Deserializer};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// The kept runs.
 pub const KEPT: &str = "reproduction/ns2.jsonl";
@@ -83,7 +83,7 @@ pub struct Kept {
     /// Its place in the matrix: a label for each dimension.
     point: BTreeMap<String, String>,
     /// What differs from the settings of `experiments/ns2/paths.tcl`.
-    settings: Map<String, Value>,
+    settings: BTreeMap<String, Value>,
     seed: u64,
     ns2: String,
     #[serde(deserialize_with = "run")]

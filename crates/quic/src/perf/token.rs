@@ -114,7 +114,7 @@ mod tests {
         set(0o600);
         let closed = Token::read(&path);
         std::fs::remove_file(&path).unwrap();
-        assert!(open.unwrap_err().to_string().contains("everybody may read it"));
+        assert!(open.unwrap_err().to_string().contains("everybody can read it"));
         let session = Session([3; 32]);
         let expected = Token::new(b"0123456789abcdef").unwrap();
         assert!(expected.is_proved(session, &closed.unwrap().prove(session)));
