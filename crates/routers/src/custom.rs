@@ -54,7 +54,7 @@ pub trait CustomQueue: Algorithm + Queue<BoxedPacket> + Clone + Debug + Send + S
 }
 
 /// Builds a queue whose name is known only at run time, and for which no type of its own stands: what a
-/// binding to another language adds. It has no options.
+/// binding to another language adds.
 pub trait QueueFactory: Debug + Send + Sync + 'static {
     /// Returns what the queue is.
     fn traits(&self) -> Traits {
