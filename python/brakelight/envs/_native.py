@@ -61,7 +61,8 @@ def _again(made_of: tuple[Any, ...], state: list[Any], arrays: list[Any], classe
     for algorithm in classes:
         register(algorithm)
     made = Native(*made_of)
-    for own, kept in zip(made._arrays, arrays, strict=True):
+    own_arrays: tuple[npt.NDArray[Any], ...] = made._arrays
+    for own, kept in zip(own_arrays, arrays, strict=True):
         own[...] = kept
     made._environments.restore(state, made._arrays)
     return made
