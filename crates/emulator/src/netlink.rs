@@ -5,6 +5,8 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::RawFd;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use netlink_packet_core::{
     NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage,
@@ -12,7 +14,7 @@ use netlink_packet_core::{
 };
 use netlink_packet_route::address::{AddressAttribute, AddressFlags, AddressHeaderFlags, AddressMessage};
 use netlink_packet_route::link::{
-    InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
+    InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage, State,
 };
 use netlink_packet_route::route::{
     RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
@@ -20,6 +22,9 @@ use netlink_packet_route::route::{
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_sys::protocols::NETLINK_ROUTE;
 use netlink_sys::{Socket, SocketAddr};
+
+/// Far longer than the kernel takes to see that a device is connected.
+const CONNECTED_WITHIN: Duration = Duration::from_secs(10);
 
 /// A range of addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +68,31 @@ impl Netlink {
         message.header.change_mask = LinkFlags::Up;
         message.attributes.extend(queue.map(LinkAttribute::TxQueueLen));
         self.change(RouteNetlinkMessage::SetLink(message), 0)
+    }
+
+    /// Waits until what is sent through an end of a pair arrives. The end that was up first is connected when the
+    /// other is, but the kernel gives it a queue later, in its link watch (net/core/link_watch.c,
+    /// `linkwatch_do_dev`). Until then each packet is lost, and nobody is told.
+    pub(crate) fn wait_until_connected(&mut self, index: u32) -> io::Result<()> {
+        let asked = Instant::now();
+        loop {
+            let mut message = LinkMessage::default();
+            message.header.index = index;
+            self.send(RouteNetlinkMessage::GetLink(message), NLM_F_REQUEST | NLM_F_ACK)?;
+            let connected = self.answers()?.into_iter().any(|answer| match answer {
+                RouteNetlinkMessage::NewLink(link) => {
+                    link.attributes.contains(&LinkAttribute::OperState(State::Up))
+                }
+                _ => false,
+            });
+            if connected {
+                return Ok(());
+            }
+            if asked.elapsed() > CONNECTED_WITHIN {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// Makes a pair of virtual Ethernet devices, one here and one in another namespace, with one hardware

@@ -29,9 +29,23 @@ const SWITCHED_OFF: [u32; 3] = [0x17, 0x1f, 0x24];
 /// Bytes that the kernel holds for us.
 const BUFFER: libc::c_int = 8 << 20;
 
-/// Makes an interface of this name in the present network namespace, and gives the socket of its other end.
-/// The interface goes when the socket is closed.
-pub(crate) fn open(name: &str, mtu: u32) -> io::Result<OwnedFd> {
+/// The end of a pair that lies in a namespace of its own.
+pub(crate) struct Wire {
+    /// Reads and writes frames. The pair goes when it is closed.
+    pub(crate) socket: OwnedFd,
+    netlink: Netlink,
+    index: u32,
+}
+
+impl Wire {
+    /// Waits until frames pass, once the other end is up.
+    pub(crate) fn wait_until_connected(&mut self) -> io::Result<()> {
+        self.netlink.wait_until_connected(self.index)
+    }
+}
+
+/// Makes an interface of this name in the present network namespace, and gives its other end.
+pub(crate) fn open(name: &str, mtu: u32) -> io::Result<Wire> {
     let here = fs::File::open("/proc/thread-self/ns/net")?;
     unshare(CloneFlags::CLONE_NEWNET)?;
     // The kernel itself is to say nothing there.
@@ -44,15 +58,16 @@ pub(crate) fn open(name: &str, mtu: u32) -> io::Result<OwnedFd> {
         switch_off(name, command)?;
     }
     setns(&wire, CloneFlags::CLONE_NEWNET)?;
-    let socket = listen();
+    let wire = listen();
     setns(&here, CloneFlags::CLONE_NEWNET)?;
-    socket
+    wire
 }
 
-/// The socket, in the namespace of the other end.
-fn listen() -> io::Result<OwnedFd> {
+/// Sets up the other end, in its namespace, and opens its socket.
+fn listen() -> io::Result<Wire> {
     let index = nix::net::if_::if_nametoindex(FAR_END)?;
-    Netlink::open()?.set_up(index, None)?;
+    let mut netlink = Netlink::open()?;
+    netlink.set_up(index, None)?;
     let all = (libc::ETH_P_ALL as u16).to_be();
     let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     // SAFETY: takes numbers only.
@@ -77,7 +92,7 @@ fn listen() -> io::Result<OwnedFd> {
     let length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
     // SAFETY: the address is there and as long as it says.
     Errno::result(unsafe { libc::bind(fd, (&raw const address).cast(), length) })?;
-    Ok(socket)
+    Ok(Wire { socket, netlink, index })
 }
 
 /// Switches off what the device says it does for the kernel.
@@ -99,4 +114,80 @@ fn switch_off(name: &str, command: u32) -> io::Result<()> {
     // SAFETY: the request and what it points to live through the call.
     Errno::result(unsafe { libc::ioctl(any.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) })?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, Ipv4Addr, UdpSocket};
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::netlink::Prefix;
+
+    /// Addresses of the interface and of what lies behind it.
+    const HERE: &str = "192.0.2.1:9001";
+    const THERE: &str = "192.0.2.2:9001";
+
+    /// The interface `near` of a pair, up and with an address. It takes what is sent to 192.0.2.0/24.
+    fn pair() -> io::Result<Wire> {
+        let mut wire = open("near", 1500)?;
+        let index = nix::net::if_::if_nametoindex("near")?;
+        let mut netlink = Netlink::open()?;
+        netlink.set_up(index, None)?;
+        let address = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
+        netlink.add_address(index, Prefix { address, length: 24 })?;
+        netlink.wait_until_connected(index)?;
+        wire.wait_until_connected()?;
+        Ok(wire)
+    }
+
+    /// A datagram for the interface, as a frame: what the interface itself sends, turned round.
+    fn frame(wire: &Wire) -> Vec<u8> {
+        let sender = UdpSocket::bind(HERE).unwrap();
+        sender.send_to(b"the first", THERE).unwrap();
+        let mut buffer = [0; 2048];
+        loop {
+            match nix::unistd::read(&wire.socket, &mut buffer) {
+                Ok(length) if buffer[..length].ends_with(b"the first") => {
+                    // The addresses of IP, after an Ethernet header of 14 bytes (RFC 791 3.1). The ports are equal.
+                    let (from, to) = buffer[26..34].split_at_mut(4);
+                    from.swap_with_slice(to);
+                    return buffer[..length].to_vec();
+                }
+                _ => thread::sleep(Duration::from_millis(1)),
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_frame_arrives() {
+        let run = || {
+            if unshare(CloneFlags::CLONE_NEWNET).is_err() {
+                brakelight_testkit::skip(
+                    "network: a pair of devices",
+                    "it needs the right to make namespaces",
+                );
+                return;
+            }
+            let mut known = None;
+            for _ in 0..20 {
+                let wire = pair().unwrap();
+                let frame = known.get_or_insert_with(|| frame(&wire));
+                let receiver = UdpSocket::bind(HERE).unwrap();
+                receiver.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+                nix::unistd::write(&wire.socket, frame).unwrap();
+                assert_eq!(
+                    receiver.recv(&mut [0; 16]).expect("the first frame was lost"),
+                    b"the first".len()
+                );
+                drop((receiver, wire));
+                // The kernel takes the pair away behind our back.
+                while nix::net::if_::if_nametoindex("near").is_ok() {
+                    thread::sleep(Duration::from_millis(1));
+                }
+            }
+        };
+        thread::scope(|scope| scope.spawn(run).join()).unwrap();
+    }
 }

@@ -167,7 +167,8 @@ fn tcp_arrives_as_it_was_sent_when_packets_are_written_together() {
 
 #[test]
 fn loss_and_marks_harm_no_byte() {
-    let Some(path) = Path::new("tcp with ECN", "100Mbps", "codel:ecn=true,target=1ms", together()) else {
+    // A sender that has little of the processor still sends faster than this.
+    let Some(path) = Path::new("tcp with ECN", "30Mbps", "codel:ecn=true,target=1ms", together()) else {
         return;
     };
     for side in [&path.inner, &path.outer] {

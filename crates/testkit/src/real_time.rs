@@ -109,6 +109,12 @@ pub const REAL_TIME: &[RealTime] = &[
         bound: "none: the socket is in the list when bind returns",
     },
     RealTime {
+        file: "crates/emulator/src/veth.rs",
+        tests: &["the_first_frame_arrives"],
+        waits_for: "frames through a pair of devices",
+        bound: "2 s for each, which is there when the frame is written",
+    },
+    RealTime {
         file: "crates/emulator/tests/devices.rs",
         tests: &[
             "tcp_arrives_as_it_was_sent_when_each_packet_is_written_alone",

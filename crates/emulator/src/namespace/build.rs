@@ -113,15 +113,23 @@ fn private_network(plan: &Plan) -> Result<(), NamespaceError> {
     Ok(())
 }
 
+/// What carries the packets of one side.
+enum End {
+    Tun(OwnedFd),
+    Pair(veth::Wire),
+}
+
 /// Creates the device of one side in the current namespace, with its addresses. Returns its descriptor and
 /// index.
 fn device(plan: &Plan, outer: bool) -> Result<(OwnedFd, u32), NamespaceError> {
     let name = free_name()?;
     let settings = TunSettings { mtu: plan.mtu, ..TunSettings::default() };
-    let fd = match Port::tun(&name, &settings) {
-        Ok(port) => port.into_fd(),
-        Err(DeviceError::Open(_)) => veth::open(&name, plan.mtu)
-            .doing("making a pair of virtual Ethernet devices instead of a TUN device")?,
+    let end = match Port::tun(&name, &settings) {
+        Ok(port) => End::Tun(port.into_fd()),
+        Err(DeviceError::Open(_)) => End::Pair(
+            veth::open(&name, plan.mtu)
+                .doing("making a pair of virtual Ethernet devices instead of a TUN device")?,
+        ),
         Err(error) => return Err(error.into()),
     };
     let index = nix::net::if_::if_nametoindex(name.as_str()).doing("finding the TUN device")?;
@@ -139,6 +147,15 @@ fn device(plan: &Plan, outer: bool) -> Result<(OwnedFd, u32), NamespaceError> {
     for prefix in plan.addresses.prefixes(outer) {
         netlink.add_address(index, prefix).doing("giving the TUN device its address")?;
     }
+    let fd = match end {
+        End::Tun(fd) => fd,
+        End::Pair(mut wire) => {
+            let near = netlink.wait_until_connected(index);
+            near.and_then(|()| wire.wait_until_connected())
+                .doing("waiting until the pair of virtual Ethernet devices is connected")?;
+            wire.socket
+        }
+    };
     Ok((fd, index))
 }
 
