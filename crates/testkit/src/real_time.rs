@@ -64,13 +64,13 @@ pub const REAL_TIME: &[RealTime] = &[
         file: "crates/quic/tests/flood.rs",
         tests: &["strangers_cost_a_server_no_memory_that_stays"],
         waits_for: "floods of strangers, whose answers are waited for",
-        bound: "60 s for each answer; memory and counts are compared",
+        bound: "60 s for each answer, and for each client; memory and counts are compared",
     },
     RealTime {
         file: "crates/quic/tests/strangers.rs",
         tests: &["under_load_first_packets_are_answered_by_retry_and_kept_by_nobody"],
         waits_for: "an answer to each of 300 first packets",
-        bound: "60 s for each; a client gives up after 10 s",
+        bound: "60 s for each; a client that gives up after 10 s asks again",
     },
     RealTime {
         file: "crates/cli/tests/inputs.rs",
