@@ -26,6 +26,7 @@ use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Rate};
 
 pub mod adjusted;
+mod ahead;
 pub mod delaying;
 pub mod fixed;
 pub mod light_heavy;

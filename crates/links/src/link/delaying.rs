@@ -15,70 +15,51 @@
 //!
 //! Deviations: D1 netem's limit is in packets and tbf's in bytes; here either unit is for both.
 
-use alloc::collections::VecDeque;
-
 use brakelight_core::packet::Packet;
 use brakelight_core::path::{Output, PathElement};
 use brakelight_core::queue::{Backlog, Dropped, Queue, Reason};
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Limit, Rate};
 
+use super::ahead::Ahead;
 use super::{Link, Service};
 use crate::elements::AnyService;
 
 /// A link with a queue `Q` and a service `S`, and a delay line that shares the queue's limit.
 #[derive(Clone, Debug)]
 pub struct Delaying<P, Q, S> {
-    link: Link<P, Q, S>,
+    /// The delay line holds packets until the time at which they leave it.
+    line: Ahead<P, Q, S, Time>,
     delay: Duration,
     limit: Limit,
-    /// The delay line: packets, and when they leave it.
-    delayed: VecDeque<(Time, P)>,
+    /// What the delay line holds.
     held: Backlog,
-    /// What happened and has not been polled yet, beside what the link keeps.
-    happened: VecDeque<Output<P>>,
 }
 
 impl<P: Packet, Q: Queue<P>, S: Service> Delaying<P, Q, S> {
     /// Returns an idle link behind an empty delay line. The two hold at most `limit` together; the queue may
     /// have a lower limit of its own.
     pub fn new(service: S, queue: Q, delay: Duration, limit: Limit) -> Self {
-        Delaying {
-            link: Link::new(service, queue),
-            delay,
-            limit,
-            delayed: VecDeque::new(),
-            held: Backlog::default(),
-            happened: VecDeque::new(),
-        }
+        Delaying { line: Ahead::new(Link::new(service, queue)), delay, limit, held: Backlog::default() }
     }
 
     /// Returns what the link can carry in `from <= t < to`, used or not; see [`Service::capacity_between`].
     pub fn capacity_between(&self, from: Time, to: Time) -> Bytes {
-        self.link.capacity_between(from, to)
+        self.line.link.capacity_between(from, to)
     }
 
     /// Returns the link behind the delay line.
     pub fn link(&self) -> &Link<P, Q, S> {
-        &self.link
-    }
-
-    /// Keeps for `poll` what the link did by `now`.
-    fn drain(&mut self, now: Time) {
-        while let Some(output) = self.link.poll(now) {
-            self.happened.push_back(output);
-        }
+        &self.line.link
     }
 
     /// Moves what the delay line gives up by `now` to the queue, and lets the link do what is due by then.
     fn advance(&mut self, now: Time) {
-        while self.delayed.front().is_some_and(|(at, _)| *at <= now) {
-            let Some((at, packet)) = self.delayed.pop_front() else { break };
+        while let Some((at, packet)) = self.line.release(now) {
             self.held.remove(packet.size());
-            self.drain(at);
-            self.link.accept(at, packet);
+            self.line.link.accept(at, packet);
         }
-        self.drain(now);
+        self.line.drain(now);
     }
 }
 
@@ -86,7 +67,7 @@ impl<P: Packet, Q: Queue<P>> Delaying<P, Q, AnyService> {
     /// [`Link::set_rate`].
     pub fn set_rate(&mut self, now: Time, rate: Rate) {
         self.advance(now);
-        self.link.set_rate(now, rate);
+        self.line.link.set_rate(now, rate);
     }
 }
 
@@ -94,37 +75,28 @@ impl<P: Packet, Q: Queue<P>, S: Service> PathElement<P> for Delaying<P, Q, S> {
     fn accept(&mut self, now: Time, packet: P) {
         self.advance(now);
         let size = packet.size();
-        if self.held.with(self.link.backlog()).admits(self.limit, size) {
+        if self.held.with(self.line.link.backlog()).admits(self.limit, size) {
             self.held.add(size);
-            self.delayed.push_back((now.saturating_add(self.delay), packet));
+            self.line.held.push_back((now.saturating_add(self.delay), packet));
         } else {
             let dropped = Dropped { at: now, packet, reason: Reason::Overflow };
-            self.happened.push_back(Output::Dropped(dropped));
+            self.line.happened.push_back(Output::Dropped(dropped));
         }
     }
 
     fn poll(&mut self, now: Time) -> Option<Output<P>> {
-        if self.happened.is_empty() {
+        if self.line.happened.is_empty() {
             self.advance(now);
         }
-        self.happened.pop_front()
+        self.line.happened.pop_front()
     }
 
     fn next_wakeup(&self) -> Option<Time> {
-        if let Some(output) = self.happened.front() {
-            return Some(output.at());
-        }
-        let arrives = self.delayed.front().map(|(at, _)| *at);
-        match (self.link.next_wakeup(), arrives) {
-            (Some(link), Some(arrives)) => Some(link.min(arrives)),
-            (link, arrives) => link.or(arrives),
-        }
+        self.line.next_wakeup()
     }
 
     fn for_each(&self, visit: &mut dyn FnMut(&P)) {
-        self.link.for_each(visit);
-        self.delayed.iter().for_each(|(_, packet)| visit(packet));
-        self.happened.iter().for_each(|output| visit(output.packet()));
+        self.line.for_each(visit);
     }
 }
 

@@ -14,8 +14,6 @@
 //!
 //! Capacity is that of the heavy opportunities: what left light took none of it.
 
-use alloc::collections::VecDeque;
-
 use brakelight_core::ecn::Mark;
 use brakelight_core::packet::Packet;
 use brakelight_core::path::{Departed, Output, PathElement};
@@ -23,21 +21,25 @@ use brakelight_core::queue::Queue;
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Rate};
 
+use super::ahead::{Ahead, Due};
 use super::{Link, Service};
 use crate::elements::AnyService;
 use crate::trains::{Progress, Release, Trains};
 
+impl Due for Release {
+    fn due(&self) -> Time {
+        self.at
+    }
+}
+
 /// A link with a queue `Q` and a service `S`, and light trains before them.
 #[derive(Clone, Debug)]
 pub struct LightHeavy<P, Q, S> {
-    link: Link<P, Q, S>,
+    /// Packets are held until their release.
+    line: Ahead<P, Q, S, Release>,
     progress: Progress,
     /// Whether the light trains still serve: until somebody sets a rate.
     light: bool,
-    /// Packets before their release, in its order.
-    before: VecDeque<(Release, P)>,
-    /// What happened and has not been polled yet, beside what the link keeps.
-    happened: VecDeque<Output<P>>,
 }
 
 impl<P: Packet, Q: Queue<P>, S: Service> LightHeavy<P, Q, S> {
@@ -45,46 +47,34 @@ impl<P: Packet, Q: Queue<P>, S: Service> LightHeavy<P, Q, S> {
     /// told to.
     pub fn new(service: S, queue: Q, trains: Trains, offset: Duration) -> Self {
         LightHeavy {
-            link: Link::new(service, queue),
+            line: Ahead::new(Link::new(service, queue)),
             progress: Progress::new(trains, offset),
             light: true,
-            before: VecDeque::new(),
-            happened: VecDeque::new(),
         }
     }
 
     /// Returns what the heavy opportunities can carry in `from <= t < to`, used or not; see
     /// [`Service::capacity_between`].
     pub fn capacity_between(&self, from: Time, to: Time) -> Bytes {
-        self.link.capacity_between(from, to)
+        self.line.link.capacity_between(from, to)
     }
 
     /// Returns the link of the heavy opportunities.
     pub fn link(&self) -> &Link<P, Q, S> {
-        &self.link
-    }
-
-    /// Keeps for `poll` what the link did by `now`.
-    fn drain(&mut self, now: Time) {
-        while let Some(output) = self.link.poll(now) {
-            self.happened.push_back(output);
-        }
+        &self.line.link
     }
 
     /// Releases what is due by `now`, and lets the link do what is due by then.
     fn advance(&mut self, now: Time) {
-        while self.before.front().is_some_and(|(release, _)| release.at <= now) {
-            let Some((release, packet)) = self.before.pop_front() else { break };
-            let Release { at, waited: queued, light } = release;
-            self.drain(at);
-            if light && self.link.is_idle() {
+        while let Some((Release { at, waited: queued, light }, packet)) = self.line.release(now) {
+            if light && self.line.link.is_idle() {
                 let departed = Departed { at, packet, queued, mark: Mark::None };
-                self.happened.push_back(Output::Departed(departed));
+                self.line.happened.push_back(Output::Departed(departed));
             } else {
-                self.link.accept(at, packet);
+                self.line.link.accept(at, packet);
             }
         }
-        self.drain(now);
+        self.line.drain(now);
     }
 }
 
@@ -93,7 +83,7 @@ impl<P: Packet, Q: Queue<P>> LightHeavy<P, Q, AnyService> {
     pub fn set_rate(&mut self, now: Time, rate: Rate) {
         self.advance(now);
         self.light = false;
-        self.link.set_rate(now, rate);
+        self.line.link.set_rate(now, rate);
     }
 }
 
@@ -104,28 +94,22 @@ impl<P: Packet, Q: Queue<P>, S: Service> PathElement<P> for LightHeavy<P, Q, S> 
             true => self.progress.release(now, packet.size()),
             false => self.progress.release_heavy(now),
         };
-        self.before.push_back((release, packet));
+        self.line.held.push_back((release, packet));
     }
 
     fn poll(&mut self, now: Time) -> Option<Output<P>> {
-        if self.happened.is_empty() {
+        if self.line.happened.is_empty() {
             self.advance(now);
         }
-        self.happened.pop_front()
+        self.line.happened.pop_front()
     }
 
     fn next_wakeup(&self) -> Option<Time> {
-        if let Some(output) = self.happened.front() {
-            return Some(output.at());
-        }
-        let released = self.before.front().map(|(release, _)| release.at);
-        self.link.next_wakeup().into_iter().chain(released).min()
+        self.line.next_wakeup()
     }
 
     fn for_each(&self, visit: &mut dyn FnMut(&P)) {
-        self.link.for_each(visit);
-        self.before.iter().for_each(|(_, packet)| visit(packet));
-        self.happened.iter().for_each(|output| visit(output.packet()));
+        self.line.for_each(visit);
     }
 }
 
