@@ -1,53 +1,11 @@
 //! What to deploy, by what somebody can change: of the schemes that need no more, the one with most power,
 //! how sure it is that the next one has less, and what it brings against what runs today.
 
+pub use brakelight_scenario::decision::{Candidate, Choice, Decision};
 use brakelight_scenario::deployment::Change;
 use brakelight_scenario::outcome::{Ratio, Run};
-use serde::Serialize;
 
 use crate::summary::{self, Overall};
-
-/// The answer of a comparison.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Decision {
-    /// The scheme that runs today, where it was compared.
-    pub today: Option<String>,
-    /// The best of every group of schemes that have one.
-    pub choices: Vec<Choice>,
-}
-
-/// The best of the schemes that need the same change.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Choice {
-    /// What must change.
-    pub change: Change,
-    /// The scheme with most power.
-    pub best: Candidate,
-    /// The next one, if the group has another.
-    pub next: Option<Candidate>,
-    /// Power of the best over that of the next, run by run.
-    pub ahead: Option<Ratio>,
-    /// Its throughput over that of what runs today; none where that was not compared.
-    pub throughput: Option<Ratio>,
-    /// Its 95th percentile of the queueing delay over that of what runs today.
-    pub p95: Option<Ratio>,
-}
-
-impl Choice {
-    /// Returns `true` if the router of one of its schemes must know the link's rate.
-    pub fn needs_link_rate(&self) -> bool {
-        self.best.link_rate || self.next.as_ref().is_some_and(|next| next.link_rate)
-    }
-}
-
-/// A scheme of a choice.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Candidate {
-    /// Its name.
-    pub scheme: String,
-    /// Whether its router must know the link's rate.
-    pub link_rate: bool,
-}
 
 /// Returns the answer of the rows in `runs`, each of which is made of the runs in the same place of `every`;
 /// `overall` has the schemes by power. What runs today stands among the senders, who need not change
@@ -82,11 +40,13 @@ pub fn decision(runs: &[Run], every: &[Vec<Run>], overall: &[Overall]) -> Option
             (other != best.scheme).then(|| summary::over(runs, every, &best.scheme, other, value))
         };
         let beside_today = |value: fn(&Run) -> Option<f64>| ratio(today.as_deref()?, value).flatten();
+        let ahead = next.and_then(|row| ratio(&row.scheme, summary::power).flatten());
         Some(Choice {
             change: group,
             best: candidate(best),
             next: next.map(candidate),
-            ahead: next.and_then(|row| ratio(&row.scheme, summary::power).flatten()),
+            ahead,
+            significant: ahead.and_then(|it: Ratio| it.interval95.map(|_| it.is_significant())),
             throughput: beside_today(|run| Some(summary::throughput(run))),
             p95: beside_today(summary::p95),
         })
@@ -168,6 +128,10 @@ mod tests {
         let ahead = choices[0].ahead.unwrap();
         // 9.0 / 100 ms over 9.2 / 200 ms.
         assert!((ahead.value - 1.957).abs() < 0.01 && ahead.is_significant(), "{ahead:?}");
+        assert_eq!(
+            choices.iter().map(|it| it.significant).collect::<Vec<_>>(),
+            [Some(true), None, Some(true)]
+        );
         assert!((choices[1].p95.unwrap().value - 70.0 / 450.0).abs() < 1e-9);
         assert!((choices[1].throughput.unwrap().value - 8.0 / 9.5).abs() < 0.01);
     }
@@ -189,10 +153,13 @@ mod tests {
     #[test]
     fn a_lead_within_the_intervals_is_not_significant() {
         let rows = [run("cubic", 9.5, 450.0), run("copa", 9.0, 50.0), run("vegas", 8.95, 50.0)];
-        let ahead = decide(&rows, &every(&rows, 1.0)).unwrap().choices[0].ahead.unwrap();
+        let choice = decide(&rows, &every(&rows, 1.0)).unwrap().choices.remove(0);
+        let ahead = choice.ahead.unwrap();
         assert!(ahead.interval95.is_some() && !ahead.is_significant(), "{ahead:?}");
+        assert_eq!(choice.significant, Some(false));
         let single: Vec<Vec<Run>> = rows.iter().map(|run| vec![run.clone()]).collect();
-        assert_eq!(decide(&rows, &single).unwrap().choices[0].ahead.unwrap().interval95, None);
+        let choice = decide(&rows, &single).unwrap().choices.remove(0);
+        assert_eq!((choice.ahead.unwrap().interval95, choice.significant), (None, None));
     }
 
     #[test]

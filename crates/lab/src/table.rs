@@ -127,7 +127,12 @@ impl Table {
     pub fn document(&self, origin: Origin) -> Runs {
         let several = self.every.iter().any(|runs| runs.len() > 1);
         let every = self.every.iter().filter(|_| several).flatten();
-        Runs { origin, runs: self.runs.clone(), every_run: every.cloned().collect() }
+        Runs {
+            origin,
+            runs: self.runs.clone(),
+            every_run: every.cloned().collect(),
+            decision: self.decision(),
+        }
     }
 
     /// Returns every run as a row of CSV, with its setup and with what applications saw.

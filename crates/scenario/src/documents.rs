@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::decision::Decision;
 use crate::outcome::Run;
 
 /// Where a result came from. All else in a document is a function of scenario and seed.
@@ -31,6 +32,9 @@ pub struct Runs {
     pub runs: Vec<Run>,
     /// One row per run, in the order of the rows and their seeds; empty where each row is a run.
     pub every_run: Vec<Run>,
+    /// What to deploy, by what somebody can change; none outside comparisons, and where there is no choice.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decision: Option<Decision>,
 }
 
 /// What `reproduce` prints.

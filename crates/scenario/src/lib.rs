@@ -19,6 +19,7 @@
 //! | [`schema`] | JSON Schemas of scenarios, experiments and results |
 //! | [`scheme`], [`compare`] | the shorthand of the command line, and the scenario behind it |
 //! | [`deployment`] | what must be changed to use a scheme in place of what runs today |
+//! | [`decision`] | what a comparison says to deploy |
 //! | [`experiment`] | a paper's figure as a matrix to run and checks to pass |
 //! | [`cost`] | what a scenario takes to simulate, estimated before it runs |
 //! | [`routers`] | what controllers need of the routers on their path |
@@ -33,6 +34,7 @@ pub mod build;
 pub mod clock;
 pub mod compare;
 pub mod cost;
+pub mod decision;
 pub mod deployment;
 mod document;
 pub mod documents;

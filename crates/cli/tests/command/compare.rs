@@ -188,6 +188,7 @@ fn a_second_queue_that_is_in_the_list_is_compared_once() {
 #[test]
 fn the_decision_comes_first_and_what_one_can_change_decides_what_is_compared() {
     let scratch = Scratch::new("compare-decision");
+    scratch.write("two.toml", crate::support::TWO_FLOWS);
     let short = ["--trace", "fixed", "--duration", "2s", "--runs", "3"];
     let list = ["--schemes", "abc-adaptive,cubic,copa,bbr3,cubic+fq_codel,prague"];
     let table = ok(&scratch.brakelight(&[&["compare"], &short[..], &list].concat()));
@@ -203,6 +204,27 @@ fn the_decision_comes_first_and_what_one_can_change_decides_what_is_compared() {
         let rows = rows(&scratch, &[&short[..], &list, &["--can", can]].concat());
         rows.iter().map(|row| row["scheme"].as_str().unwrap().to_string()).collect::<Vec<_>>()
     };
+    let document =
+        json(&ok(&scratch.brakelight(&[&["compare", "--format", "json"], &short[..], &list].concat())));
+    let decision = &document["decision"];
+    assert_eq!(decision["today"], "cubic");
+    let choices = decision["choices"].as_array().unwrap();
+    let changes: Vec<&str> = choices.iter().map(|it| it["change"].as_str().unwrap()).collect();
+    assert_eq!(changes, ["senders", "queue", "both"]);
+    for (choice, line) in choices.iter().zip(&first[4..]) {
+        let best = choice["best"]["scheme"].as_str().unwrap();
+        assert!(line.contains(&brakelight_scenario::scheme::short_name(best)), "{choice} and {line}");
+    }
+    assert!(choices[0]["next"]["scheme"].is_string() && choices[0]["significant"] == true, "{decision}");
+    // A group of one has no runner-up.
+    assert!(choices[1]["next"].is_null() && choices[1]["ahead"].is_null(), "{decision}");
+    assert!(choices[2]["p95"]["value"].as_f64().unwrap() < 0.5, "{decision}");
+    assert_eq!(
+        choices[2]["best"],
+        serde_json::json!({ "scheme": "abc:variant=adaptive", "link_rate": true })
+    );
+    let scenario = json(&ok(&scratch.brakelight(&["run", "two.toml", "--format", "json"])));
+    assert!(scenario.get("decision").is_none(), "{scenario}");
     assert_eq!(of("senders"), ["cubic", "copa", "bbr3"]);
     assert_eq!(of("queue"), ["cubic", "cubic+fq_codel"]);
     assert_eq!(of("both").len(), 6);

@@ -89,6 +89,7 @@ mod tests {
             best: Candidate { scheme: best.into(), link_rate: change == Change::Both },
             next: next.map(|scheme| Candidate { scheme: scheme.into(), link_rate: false }),
             ahead: next.and(ratio(1.32, 0.1)),
+            significant: next.map(|_| true),
             throughput: ratio(0.97, 0.01),
             p95: ratio(0.31, 0.05),
         };
@@ -98,7 +99,7 @@ mod tests {
             choices: vec![
                 choice(Change::Senders, "copa", Some("bbr3")),
                 choice(Change::Queue, "cubic+fq_codel", None),
-                Choice { ahead: ratio(1.02, 0.05), ..both },
+                Choice { ahead: ratio(1.02, 0.05), significant: Some(false), ..both },
             ],
         }
     }

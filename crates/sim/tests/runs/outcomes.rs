@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use brakelight_scenario::decision::{Candidate, Choice, Decision};
+use brakelight_scenario::deployment::Change;
 use brakelight_scenario::documents::{Origin, Runs};
 use brakelight_scenario::file::read;
 use brakelight_scenario::identity::{MODELLED, RunId};
-use brakelight_scenario::outcome::{Outcome, Run};
+use brakelight_scenario::outcome::{Outcome, Ratio, Run};
 use brakelight_scenario::scenario::Scenario;
 use brakelight_scenario::schema;
 use serde_json::Value;
@@ -68,8 +70,22 @@ fn outcomes_are_valid_by_the_schema() {
     let first = run(&scenario()).run;
     let second = run(&Scenario { seed: 2, ..scenario() }).run;
     let median = Run::median(&[first.clone(), second.clone()]).unwrap();
-    let document =
-        Runs { origin: Origin::default(), runs: vec![first.clone(), median], every_run: vec![first, second] };
+    let ratio = Some(Ratio { value: 1.5, interval95: Some([1.25, 1.75]) });
+    let choice = Choice {
+        change: Change::Senders,
+        best: Candidate { scheme: "copa".into(), link_rate: false },
+        next: Some(Candidate { scheme: "bbr3".into(), link_rate: false }),
+        ahead: ratio,
+        significant: Some(true),
+        throughput: ratio,
+        p95: ratio,
+    };
+    let document = Runs {
+        origin: Origin::default(),
+        runs: vec![first.clone(), median],
+        every_run: vec![first, second],
+        decision: Some(Decision { today: Some("cubic".into()), choices: vec![choice, Choice::default()] }),
+    };
     let document = serde_json::to_value(document).unwrap();
     for validator in &validators {
         let errors: Vec<String> = validator
