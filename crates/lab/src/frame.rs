@@ -1,7 +1,7 @@
 //! Rows as columns: what CSV, Arrow and Parquet are made of. Names of columns end in their unit, as in the
 //! JSON rows.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use brakelight_scenario::outcome::{
     FlowOutcome, FlowSeries, LinkOutcome, LinkSeries, MarkCounts, Run, Series, Setup, Summary,
@@ -158,6 +158,13 @@ pub fn runs<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Frame {
     columns.extend(marks(&rows, |run| run.marks));
     columns.extend([
         number("jain", &rows, |run| run.jain),
+        number("responsiveness_rpm", &rows, |run| run.responsiveness.map(|it| it.rpm)),
+        number("working_latency_p98_ms", &rows, |run| run.responsiveness.map(|it| it.working_latency_p98_ms)),
+        number("second_half_from_s", &rows, |run| run.second_half.map(|half| half.from_s)),
+        number("second_half_throughput_mbps", &rows, |run| run.second_half.map(|half| half.throughput_mbps)),
+        number("second_half_utilization", &rows, |run| run.second_half.map(|half| half.utilization)),
+        number("second_half_share", &rows, |run| run.second_half?.share),
+        number("second_half_queueing_delay_p95_ms", &rows, |run| run.second_half?.p95_ms),
         number("spread_n", &rows, |run| run.spread.map(|spread| spread.n as f64)),
         number("throughput_low_mbps", &rows, spread(|[low, _], _| low)),
         number("throughput_high_mbps", &rows, spread(|[_, high], _| high)),
@@ -220,15 +227,18 @@ pub fn every_run<'a>(of: impl IntoIterator<Item = &'a Run>) -> Frame {
     Frame { columns }
 }
 
+/// Numbers by name as a JSON object; empty where there are none.
+fn object(values: &BTreeMap<String, f64>) -> String {
+    if values.is_empty() { String::new() } else { serde_json::json!(values).to_string() }
+}
+
 /// Returns a flow a row, the flows of a run together; `run` is the place of the run. What the application
 /// saw, and what the controller showed of itself, are JSON objects, empty where there is nothing.
 pub fn flows<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Frame {
     let runs = runs.into_iter().enumerate();
     let rows: Vec<(u64, &FlowOutcome)> =
         runs.flat_map(|(run, row)| row.flows.iter().map(move |flow| (run as u64, flow))).collect();
-    let json = |values: Option<&std::collections::BTreeMap<String, f64>>| {
-        values.map_or_else(String::new, |values| serde_json::json!(values).to_string())
-    };
+    let json = |values: Option<&BTreeMap<String, f64>>| values.map_or_else(String::new, object);
     let mut columns = vec![
         count("run", &rows, |(run, _)| *run),
         text("flow", &rows, |(_, flow)| flow.name.clone()),
@@ -246,7 +256,8 @@ pub fn flows<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Frame {
     Frame { columns }
 }
 
-/// Returns a link a row, the links of a run together; `run` is the place of the run.
+/// Returns a link a row, the links of a run together; `run` is the place of the run. Which part of DualPI2
+/// marked is a JSON object, empty for other queues.
 pub fn links<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Frame {
     let runs = runs.into_iter().enumerate();
     let rows: Vec<(u64, &LinkOutcome)> =
@@ -262,6 +273,7 @@ pub fn links<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Frame {
     columns.extend(summary("queueing_delay", &rows, |(_, link)| link.queueing_delay_ms));
     columns.push(count("dropped_packets", &rows, |(_, link)| link.dropped_packets));
     columns.extend(marks(&rows, |(_, link)| link.marks));
+    columns.push(text("marked_by", &rows, |(_, link)| object(&link.marked_by)));
     Frame { columns }
 }
 
@@ -366,13 +378,13 @@ fn marks<R>(rows: &[R], value: impl Fn(&R) -> MarkCounts + Copy) -> [Column; 3] 
 
 #[cfg(test)]
 mod tests {
-    use brakelight_scenario::outcome::{SignalDelay, Spread};
+    use brakelight_scenario::outcome::{Responsiveness, SecondHalf, SignalDelay, Spread};
 
     use super::*;
     use crate::testing;
 
     /// Every column of `runs.csv`, and where its value stands in the JSON row.
-    const COLUMNS: [(&str, &str); 38] = [
+    const COLUMNS: [(&str, &str); 45] = [
         ("scheme", "/scheme"),
         ("trace", "/trace"),
         ("seed", "/seed"),
@@ -405,6 +417,13 @@ mod tests {
         ("brake_marks", "/marks/brake"),
         ("ce_marks", "/marks/ce"),
         ("jain", "/jain"),
+        ("responsiveness_rpm", "/responsiveness/rpm"),
+        ("working_latency_p98_ms", "/responsiveness/working_latency_p98_ms"),
+        ("second_half_from_s", "/second_half/from_s"),
+        ("second_half_throughput_mbps", "/second_half/throughput_mbps"),
+        ("second_half_utilization", "/second_half/utilization"),
+        ("second_half_share", "/second_half/share"),
+        ("second_half_queueing_delay_p95_ms", "/second_half/p95_ms"),
         ("spread_n", "/spread/n"),
         ("throughput_low_mbps", "/spread/throughput_mbps/0"),
         ("throughput_high_mbps", "/spread/throughput_mbps/1"),
@@ -444,6 +463,14 @@ mod tests {
             retransmitted_packets: 1_003,
             marks: MarkCounts { accelerate: 1_004, brake: 1_005, ce: 1_006 },
             jain: Some(0.984_375),
+            responsiveness: Some(Responsiveness { rpm: 109.5, working_latency_p98_ms: 110.5 }),
+            second_half: Some(SecondHalf {
+                from_s: 30.125,
+                throughput_mbps: 111.5,
+                utilization: 0.75,
+                share: Some(0.25),
+                p95_ms: Some(112.5),
+            }),
             spread: Some(Spread { n: 10, throughput_mbps: [105.5, 106.5], p95_ms: [107.5, 108.5] }),
             unreliable: true,
             ..Run::default()
@@ -477,6 +504,18 @@ mod tests {
             read += 1;
         }
         assert_eq!(read, rows.len());
+    }
+
+    #[test]
+    fn a_link_says_which_part_of_its_queue_marked() {
+        let marked_by =
+            [("coupling", 3.0), ("threshold", 12.0)].map(|(part, n)| (part.to_string(), n)).into();
+        let dualpi2 = LinkOutcome { marked_by, ..LinkOutcome::default() };
+        let row = Run { links: vec![dualpi2, LinkOutcome::default()], ..Run::default() };
+        let frame = links([&row]);
+        let column = frame.columns().iter().find(|column| column.name == "marked_by").unwrap();
+        let expected = vec![r#"{"coupling":3.0,"threshold":12.0}"#.to_string(), String::new()];
+        assert_eq!(column.values, Values::Text(expected));
     }
 
     #[test]
