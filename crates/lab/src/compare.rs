@@ -46,7 +46,7 @@ pub struct Compare {
     /// What limits the way back; a trace is a file or a name, as in `traces`.
     pub reverse: Option<Reverse>,
     /// Whether the opportunities of a trace's millisecond come one after another in it, not all at its end.
-    pub spread: bool,
+    pub spread: Option<bool>,
     /// Length of a run.
     pub duration: Option<Duration>,
     /// Runs of every scheme on every trace, each with a seed of its own; rows are medians, with intervals.
@@ -73,7 +73,7 @@ impl Default for Compare {
             rtt: Duration::from_millis(100),
             buffer: None,
             reverse: None,
-            spread: false,
+            spread: None,
             duration: None,
             runs: None,
             seed: 1,
@@ -138,7 +138,7 @@ impl Plan {
             let trace = source.load()?;
             let setup = TraceSetup::new(request, &source, &trace);
             caveats.extend(shallow_buffer(label, &trace, setup.buffer, setup.rtt));
-            batches.push((label, batch(&trace)));
+            batches.extend((!setup.spread).then(|| (label, conditions::batch(&trace))));
             coarse.extend(conditions::coarse(&trace).map(|resolution| format!("{label} {resolution}")));
             traces.insert(label.clone(), trace);
             let first = jobs.len();
@@ -153,7 +153,7 @@ impl Plan {
             }
             setups.push((label.clone(), setup));
         }
-        caveats.extend(millisecond_grid(&batches, &schemes).filter(|_| !request.spread));
+        caveats.extend(millisecond_grid(&batches, &schemes));
         for said in jobs.iter().flat_map(|job| routers::unmarked_flows(&job.scenario)) {
             if !caveats.contains(&said) {
                 caveats.push(said);
@@ -300,7 +300,7 @@ fn job(
         rtt: request.rtt,
         buffer: setup.buffer,
         reverse: reverse.clone(),
-        spread: request.spread,
+        spread: setup.spread,
         duration: setup.duration,
         seed: request.seed,
         trace_offset: setup.start.of(0, 1),
@@ -328,7 +328,7 @@ fn job(
                 reverse: reverse.to_string(),
                 trace_offset_s: None,
                 against: request.against.as_ref().map(Scheme::to_string),
-                spread: request.spread,
+                spread: setup.spread,
             },
             deployment: scheme.deployment(),
             start: setup.start,
@@ -418,7 +418,7 @@ fn shallow_buffer(label: &str, trace: &Trace, buffer: Limit, rtt: Duration) -> O
 fn millisecond_grid(traces: &[(&String, f64)], schemes: &[Scheme]) -> Option<String> {
     let l4s = schemes.iter().filter(|scheme| scheme.encoding() == Encoding::L4s);
     let l4s: Vec<String> = l4s.map(|scheme| format!("`{scheme}`")).collect();
-    let batches = traces.iter().filter(|(_, batch)| *batch > MOST_IN_A_MILLISECOND);
+    let batches = traces.iter().filter(|(_, batch)| *batch > conditions::MOST_IN_A_MILLISECOND);
     let batches: Vec<String> = batches.map(|(label, batch)| format!("{label} {batch:.1}")).collect();
     (!l4s.is_empty() && !batches.is_empty()).then(|| {
         format!(
@@ -428,19 +428,6 @@ fn millisecond_grid(traces: &[(&String, f64)], schemes: &[Scheme]) -> Option<Str
         )
     })
 }
-
-/// How many packets a millisecond of `trace` carries on average, of those that carry any.
-fn batch(trace: &Trace) -> f64 {
-    if trace.tick() < Duration::from_millis(1) {
-        return 1.0;
-    }
-    let mut last = None;
-    let occupied = trace.millis().filter(|ms| last.replace(*ms) != Some(*ms)).count();
-    trace.opportunities() as f64 / occupied as f64
-}
-
-/// More packets in a millisecond than this, on average over those that have any, come in batches.
-const MOST_IN_A_MILLISECOND: f64 = 1.2;
 
 #[cfg(test)]
 mod tests {

@@ -9,6 +9,7 @@
 //! | length of a generated trace | the time for 15,000 packets, within 6 to 30 s; one path at least | 60 s |
 //! | runs | [`RUNS`] | 1 |
 //! | beginning | evenly spaced places of the trace, one for each run | the trace's beginning |
+//! | packets of a millisecond | one after another, if the millisecond is only a file's grid | all at its end |
 
 use brakelight_core::packet::Direction;
 use brakelight_core::time::Duration;
@@ -18,6 +19,7 @@ pub use brakelight_scenario::buffer::Buffer;
 use brakelight_scenario::buffer::packets;
 use brakelight_scenario::compare::Reverse;
 use brakelight_scenario::scenario::TraceOffset;
+use brakelight_scenario::trace::conditions::{self, Milliseconds};
 use brakelight_scenario::trace::names::Source;
 use brakelight_scenario::trace::{OPPORTUNITY, statistics};
 
@@ -94,6 +96,10 @@ pub struct TraceSetup {
     pub rtt: Duration,
     /// Whether some of it was recorded.
     pub recorded: bool,
+    /// Whether the packets of a millisecond come one after another in it.
+    pub spread: bool,
+    /// What decided that, where the trace did.
+    pub milliseconds: Option<Milliseconds>,
 }
 
 /// Where in a trace the runs begin.
@@ -139,7 +145,12 @@ impl TraceSetup {
             None if suited => Start::Spread(trace.period()),
             None => Start::Same(TraceOffset::At(Duration::ZERO)),
         };
-        TraceSetup { buffer, duration, start, period: trace.period(), rtt, recorded }
+        // Embedded traces are replayed as their recipes make them: their kept results stay.
+        let decides = suited && request.spread.is_none() && !matches!(source, Source::Embedded(_));
+        let milliseconds = decides.then(|| conditions::milliseconds(trace));
+        let grid = matches!(milliseconds, Some(Milliseconds::Grid(_)));
+        let spread = request.spread.unwrap_or(grid);
+        TraceSetup { buffer, duration, start, period: trace.period(), rtt, recorded, spread, milliseconds }
     }
 }
 
@@ -196,13 +207,40 @@ pub fn in_words(request: &Compare, traces: &[(String, TraceSetup)]) -> Vec<(Stri
             traces.first().map_or_else(String::new, |(_, setup)| setup.start.in_words(runs)),
         ),
     ];
-    if request.spread {
-        setting.push(("opportunities".to_string(), "spread over their millisecond".to_string()));
-    }
+    let opportunities = match request.spread {
+        Some(true) => Some("spread over their millisecond".to_string()),
+        Some(false) => Some("at the end of their millisecond".to_string()),
+        None => milliseconds_in_words(traces),
+    };
+    setting.extend(opportunities.map(|words| ("opportunities".to_string(), words)));
     if request.preset == Preset::Mahimahi {
         setting.insert(0, ("setup".to_string(), "mahimahi, as in the papers".to_string()));
     }
     setting
+}
+
+/// What the milliseconds of the traces decided; none where none of them has several packets in one.
+fn milliseconds_in_words(traces: &[(String, TraceSetup)]) -> Option<String> {
+    let words = |setup: &TraceSetup| match setup.milliseconds? {
+        Milliseconds::Single => None,
+        Milliseconds::Schedule(share) => {
+            Some(format!("as recorded, {:.0} % of them in bursts of the link", 100.0 * share))
+        }
+        Milliseconds::Grid(share) => {
+            let share = 100.0 * share;
+            Some(format!("spread over their millisecond, a grid of the file ({share:.0} % in bursts)"))
+        }
+    };
+    let decided = traces.iter().filter_map(|(label, setup)| Some((label, words(setup)?)));
+    let decided: Vec<(&String, String)> = decided.collect();
+    match (decided.as_slice(), traces.len()) {
+        ([], _) => None,
+        ([(_, words)], 1) => Some(words.clone()),
+        (several, _) => {
+            let named = several.iter().map(|(label, words)| format!("{label} {words}"));
+            Some(named.collect::<Vec<_>>().join("; "))
+        }
+    }
 }
 
 fn reverse_in_words(reverse: &Reverse) -> String {
@@ -238,6 +276,8 @@ impl Start {
 
 #[cfg(test)]
 mod tests {
+    use brakelight_scenario::trace::embedded::Embedded;
+
     use super::*;
 
     /// So many opportunities in every millisecond of a second.
@@ -257,6 +297,34 @@ mod tests {
         let trace = Trace::from_millis(second_second_faster).unwrap();
         let Limit::Packets(packets) = suited_buffer(&trace, RTT) else { panic!("packets") };
         assert!((995..=1001).contains(&packets), "{packets}");
+    }
+
+    #[test]
+    fn the_trace_decides_on_bursts_unless_it_is_embedded_or_somebody_asks() {
+        let bursts = Trace::from_millis((1..=1000).flat_map(|ms| [4 * ms; 4])).unwrap();
+        let setup = |request: &Compare, trace: &Trace| {
+            let setup = TraceSetup::new(request, &Source::Given(trace.clone()), trace);
+            let words = in_words(request, &[("t".to_string(), setup.clone())]);
+            let said = words.into_iter().find(|(name, _)| name == "opportunities").map(|(_, value)| value);
+            (setup.spread, said)
+        };
+        let request = Compare::default();
+        let grid = "spread over their millisecond, a grid of the file (0 % in bursts)";
+        assert_eq!(setup(&request, &steady(4)), (true, Some(grid.into())));
+        let schedule = "as recorded, 100 % of them in bursts of the link";
+        assert_eq!(setup(&request, &bursts), (false, Some(schedule.into())));
+        assert_eq!(setup(&request, &steady(1)), (false, None));
+        for asked in [true, false] {
+            let request = Compare { spread: Some(asked), ..Compare::default() };
+            assert_eq!(setup(&request, &bursts).0, asked);
+            assert_eq!(setup(&request, &steady(4)).0, asked);
+        }
+        let papers = Compare { preset: Preset::Mahimahi, ..Compare::default() };
+        assert_eq!(setup(&papers, &steady(4)), (false, None));
+        let embedded = Embedded::find("step").unwrap();
+        let trace = embedded.trace();
+        assert!(matches!(conditions::milliseconds(&trace), Milliseconds::Grid(_)), "as its file would be");
+        assert!(!TraceSetup::new(&request, &Source::Embedded(embedded), &trace).spread);
     }
 
     #[test]

@@ -143,11 +143,69 @@ pub fn coarse(trace: &Trace) -> Option<Duration> {
     Some(trace.resolution()).filter(|resolution| *resolution > FINE)
 }
 
+/// What a millisecond of a trace stands for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Milliseconds {
+    /// Nothing: the trace is finer, or hardly any of its milliseconds has two packets.
+    Single,
+    /// The link's own schedule: this share of the packets comes in bursts.
+    Schedule(f64),
+    /// The file's grid alone: no more than this share of the packets comes in bursts.
+    Grid(f64),
+}
+
+/// More packets in a millisecond than this, on average over those that have any, come in batches.
+pub const MOST_IN_A_MILLISECOND: f64 = 1.2;
+
+/// With a smaller share of the packets in bursts, milliseconds are a grid. A rate that holds for 10 ms and
+/// then changes has a burst at each end at most, a fifth of the packets; recorded links have 0.4 and more.
+const LEAST_IN_BURSTS: f64 = 0.25;
+
+/// Returns what a millisecond of `trace` stands for. At a steady rate neighboring milliseconds differ by one
+/// packet at most, so those that differ by more are bursts, which the link made. Where each value covers
+/// several milliseconds nothing is known of bursts.
+pub fn milliseconds(trace: &Trace) -> Milliseconds {
+    if batch(trace) <= MOST_IN_A_MILLISECOND {
+        return Milliseconds::Single;
+    }
+    let share = in_bursts(trace);
+    if share < LEAST_IN_BURSTS || trace.resolution() > trace.tick() {
+        Milliseconds::Grid(share)
+    } else {
+        Milliseconds::Schedule(share)
+    }
+}
+
+/// Returns how many packets a millisecond of `trace` carries on average, of those that carry any; 1 where the
+/// trace is finer.
+pub fn batch(trace: &Trace) -> f64 {
+    if trace.tick() < Duration::from_millis(1) {
+        return 1.0;
+    }
+    trace.opportunities() as f64 / trace.micros().count() as f64
+}
+
+/// The share of the packets in milliseconds that have two more than the one before or the one after.
+fn in_bursts(trace: &Trace) -> f64 {
+    let millis: Vec<(u64, u32)> = trace.micros().map(|(us, count)| (us / 1000, count)).collect();
+    let bursts = millis.iter().enumerate().filter(|&(place, &(ms, count))| {
+        // Nothing is known of what came before the first and after the last.
+        let beside = |slot: Option<&(u64, u32)>| {
+            slot.map_or(count, |(other, count)| if other.abs_diff(ms) == 1 { *count } else { 0 })
+        };
+        let before = beside(place.checked_sub(1).map(|place| &millis[place]));
+        count >= before.min(beside(millis.get(place + 1))) + 2
+    });
+    let packets: u64 = bursts.map(|(_, (_, count))| u64::from(*count)).sum();
+    packets as f64 / trace.opportunities() as f64
+}
+
 #[cfg(test)]
 mod tests {
     use brakelight_links::replay::Recorded;
 
     use super::*;
+    use crate::embedded::{EMBEDDED, Embedded};
 
     fn ms(millis: u64) -> Duration {
         Duration::from_millis(millis)
@@ -165,6 +223,45 @@ mod tests {
         assert_eq!(super::losses(&conditions, ms(50)), [0.0, 20.0]);
         let nothing = Conditions::new(ms(100), vec![], vec![], false).unwrap();
         assert_eq!(PathStatistics::of(&nothing).delay_ms, None);
+    }
+
+    /// So many packets in each millisecond.
+    fn counts(per_millisecond: &[usize]) -> Trace {
+        let times = per_millisecond.iter().zip(1..).flat_map(|(count, ms)| std::iter::repeat_n(ms, *count));
+        Trace::from_millis(times).unwrap()
+    }
+
+    #[test]
+    fn a_steady_rate_on_a_grid_has_no_bursts() {
+        // 2.5 packets a millisecond: two and three in turn, and nothing else.
+        let steady: Vec<usize> = (0..1000).map(|ms| 2 + ms % 2).collect();
+        assert_eq!(milliseconds(&counts(&steady)), Milliseconds::Grid(0.0));
+        // A rate that changes every 10 ms, as in a recording in bins.
+        let bins: Vec<usize> = (0..1000).map(|ms| if ms / 10 % 2 == 0 { 2 } else { 8 }).collect();
+        // Of the 80 packets of a fast bin, the 16 of its two ends; of the last bin, one end.
+        let Milliseconds::Grid(share) = milliseconds(&counts(&bins)) else { panic!("a grid") };
+        assert!((share - (50.0 * 16.0 - 8.0) / 5000.0).abs() < 1e-12, "{share}");
+        assert_eq!(milliseconds(&counts(&[1; 1000])), Milliseconds::Single);
+    }
+
+    #[test]
+    fn a_schedule_has_bursts_unless_each_value_covers_several_milliseconds() {
+        // Two packets every fourth millisecond and one between: half of them in bursts.
+        let bursts: Vec<usize> = (0..1000).map(|ms| [2, 0, 2, 0, 1, 1][ms % 6]).collect();
+        let trace = counts(&bursts);
+        let Milliseconds::Schedule(share) = milliseconds(&trace) else { panic!("a schedule") };
+        assert!((share - 4.0 / 6.0).abs() < 0.01, "{share}");
+        let recorded = Recorded { resolution: ms(100), forward: None, reverse: None, trains: None };
+        assert_eq!(milliseconds(&trace.with_recorded(recorded)), Milliseconds::Grid(share));
+        let fine = Trace::from_micros([(7, 1), (9, 4)]).unwrap();
+        assert_eq!(milliseconds(&fine), Milliseconds::Single);
+    }
+
+    #[test]
+    fn some_embedded_traces_would_be_taken_for_grids() {
+        let is_grid = |embedded: &&Embedded| matches!(milliseconds(&embedded.trace()), Milliseconds::Grid(_));
+        let grids: Vec<&str> = EMBEDDED.iter().filter(is_grid).map(|embedded| embedded.name).collect();
+        assert_eq!(grids, ["step"]);
     }
 
     #[test]

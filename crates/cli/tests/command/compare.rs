@@ -58,11 +58,12 @@ fn what_is_assumed_stands_above_the_table_and_in_every_row() {
     let table = ok(&output);
     let above = table.split("fast.down").next().unwrap();
     for said in [
-        "RTT          100ms",
-        "buffer       500pkt",
-        "return path  no limit",
-        "length       2s",
-        "runs         8, seeds 1 to 8",
+        "RTT            100ms",
+        "buffer         500pkt",
+        "return path    no limit",
+        "length         2s",
+        "runs           8, seeds 1 to 8",
+        "opportunities  spread over their millisecond, a grid of the file (0 % in bursts)",
     ] {
         assert!(above.contains(said), "{said} in {above}");
     }
@@ -287,15 +288,20 @@ fn abc_without_its_router_is_told_with_the_fix() {
 fn a_scheme_of_l4s_on_a_grid_of_milliseconds_is_told() {
     let scratch = Scratch::new("compare-grid");
     steady(&scratch, "grid.down", 4);
-    let table = |schemes: &str| {
+    let table = |schemes: &str, more: &[&str]| {
         let grid =
             ["compare", "--trace", "grid.down", "--schemes", schemes, "--runs", "1", "--duration", "1s"];
-        ok(&scratch.brakelight(&grid))
+        ok(&scratch.brakelight(&[&grid[..], more].concat()))
     };
-    let said = table("prague,cubic");
+    let as_in_the_file = ["--spread=false"];
+    let said = table("prague,cubic", &as_in_the_file);
     assert!(
         said.contains("caution: `prague` on traces in whole milliseconds") && said.contains("grid.down 4.0"),
         "{said}"
     );
-    assert!(!table("cubic").contains("whole milliseconds"));
+    assert!(!table("cubic", &as_in_the_file).contains("whole milliseconds"));
+    let said = table("prague,cubic", &[]);
+    assert!(!said.contains("caution"), "{said}");
+    let line = "opportunities  spread over their millisecond, a grid of the file (0 % in bursts)";
+    assert!(said.contains(line), "{said}");
 }
