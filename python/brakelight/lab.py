@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Union
+from typing import Any, Literal, Union
 
 from brakelight import _brakelight
 from brakelight._progress import Progress, watching
@@ -28,11 +28,12 @@ def compare(
     traces: TraceLike | Sequence[TraceLike] = (),
     schemes: SchemeLike | Sequence[SchemeLike] = (),
     *,
+    can: Literal["senders", "queue", "both"] | None = None,
     against: SchemeLike | None = None,
     rtt: Time = "100ms",
     buffer: str | None = None,
     reverse: TraceLike | None = None,
-    spread: bool = False,
+    spread: bool | None = None,
     setup: str | None = None,
     duration: Time | None = None,
     runs: int | None = None,
@@ -54,13 +55,15 @@ def compare(
             traces that are meant for comparisons.
         schemes: one or several: ``"abc,cubic+codel"`` or a list; ``"all"`` is every one that :func:`schemes`
             has. None stands for those that it marks as default.
+        can: what you can change: ``"senders"``, ``"queue"`` or ``"both"``. Only schemes that need no more are
+            compared, and today's. None stands for all.
         against: the scheme of one competing flow at the same queue; or a class.
         rtt: propagation delay of the round trip: text with its unit, or a timedelta.
         buffer: the bottleneck's buffer, or ``"2BDP"``. None stands for one bandwidth-delay product of the
             trace's fastest second, at least 250 packets.
         reverse: what limits the way back: a rate, a trace. None stands for nothing.
         spread: whether the opportunities of a trace's millisecond come one after another in it, not all at
-            its end.
+            its end. None stands for what suits each trace: so, where the milliseconds are only its file's grid.
         setup: where what is None comes from: ``"mahimahi"`` is the setup of the papers. None stands for what
             suits each trace.
         duration: length of a run. None stands for a recording's own, and 6 to 30 s of a generated trace.
@@ -88,11 +91,12 @@ def compare(
             names,
             given,
             _schemes(schemes),
+            None if can is None else text("can", can, "`senders`, `queue` or `both`, or None"),
             competitor[0] if competitor else None,
             time_text("rtt", rtt),
             None if buffer is None else text("buffer", buffer, "text such as `250pkt`, `30kB` or `2BDP`"),
             None if reverse is None else _trace_name("reverse", reverse),
-            bool(spread),
+            None if spread is None else bool(spread),
             None if setup is None else text("setup", setup, "`mahimahi`, or None"),
             None if duration is None else time_text("duration", duration),
             None if runs is None else whole("runs", runs, 1),

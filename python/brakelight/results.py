@@ -180,6 +180,22 @@ class Result:
         return rows
 
     @property
+    def decision(self) -> dict[str, Any] | None:
+        """What to deploy, by what you can change, as ``--format json`` prints it; None without a choice.
+
+        >>> import brakelight as bl
+        >>> decision = bl.compare("step", "cubic,copa", duration="2s", runs=2).decision
+        >>> [(choice["change"], choice["significant"]) for choice in decision["choices"]]
+        [('senders', None)]
+
+        ``today`` is the scheme that runs today. Each of ``choices`` has ``change``, the ``best`` scheme and the
+        ``next``, by how much the best is ``ahead`` in power and whether that is ``significant``, and its
+        ``throughput`` and ``p95`` over today's.
+        """
+        decision: dict[str, Any] | None = json.loads(self._table.decision())
+        return decision
+
+    @property
     def runs(self) -> Rows:
         """A row per scheme and trace: medians where there were several runs."""
         return Rows(self._table.frame("runs"))

@@ -2,12 +2,14 @@
 
 use std::path::PathBuf;
 
+use brakelight::core::registry::Registry;
 use brakelight::lab::attack::{Attack, attack_with, budget as budget_of};
 use brakelight::lab::reproduce::{self as claims, Judge, Quick};
 use brakelight::lab::run as one;
 use brakelight::lab::sweep::{Axis, Base, Value};
 use brakelight::lab::{Compare, Error, compare as comparison, frame, listing as lists};
 use brakelight::prelude::{Folder, Grid, Scheme, Shard, lab};
+use brakelight::scenario::deployment::Change;
 use brakelight::scenario::documents::{Claim, Verdict};
 use brakelight::scenario::scenario::TraceOffset;
 use brakelight::scenario::trace::names::Names;
@@ -27,18 +29,19 @@ use crate::work::{Interruptible, watched};
 /// Returns which schemes on which traces did how.
 #[pyfunction]
 #[allow(clippy::too_many_arguments)] // Of keywords in Python.
-#[pyo3(signature = (traces, given, schemes, against, rtt, buffer, reverse, spread, setup, duration, runs, seed, trace_offset,
+#[pyo3(signature = (traces, given, schemes, can, against, rtt, buffer, reverse, spread, setup, duration, runs, seed, trace_offset,
     series, force, progress))]
 pub fn compare(
     py: Python<'_>,
     traces: Vec<String>,
     given: Vec<PyRef<'_, Trace>>,
     schemes: Vec<String>,
+    can: Option<&str>,
     against: Option<&str>,
     rtt: &str,
     buffer: Option<&str>,
     reverse: Option<&str>,
-    spread: bool,
+    spread: Option<bool>,
     setup: Option<&str>,
     duration: Option<&str>,
     runs: Option<u32>,
@@ -53,6 +56,9 @@ pub fn compare(
     let mut parsed = Vec::new();
     for text in &schemes {
         parsed.extend(parse(text)?);
+    }
+    if let Some(can) = can {
+        parsed = deployable(&registry, parsed, can)?;
     }
     at_least_one("runs", runs.unwrap_or(1))?;
     let preset = match setup {
@@ -94,6 +100,27 @@ pub fn compare(
         plan.run(&Interruptible(watch), watch)
     })?;
     Ok(Table { table, compares: true })
+}
+
+/// Those of `schemes`, or of the default ones where there are none, that need no change beyond `can`.
+fn deployable(registry: &Registry, schemes: Vec<Scheme>, can: &str) -> PyResult<Vec<Scheme>> {
+    let change = match can {
+        "senders" => Change::Senders,
+        "queue" => Change::Queue,
+        "both" => Change::Both,
+        other => {
+            let valid = "valid are `senders`, `queue` and `both`, or None";
+            return Err(InputError::new_err(format!("can = `{other}`: {valid}")));
+        }
+    };
+    let schemes = if schemes.is_empty() { lab::schemes::defaults(registry) } else { schemes };
+    let within = lab::schemes::within(schemes, change);
+    if within.is_empty() {
+        return Err(InputError::new_err(format!(
+            "can = `{can}`: none of the schemes can be deployed by changing that alone"
+        )));
+    }
+    Ok(within)
 }
 
 fn at_least_one(name: &str, value: u32) -> PyResult<()> {

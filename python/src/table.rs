@@ -128,6 +128,11 @@ impl Table {
         serde_json::to_string(&self.table.runs).map_err(failed)
     }
 
+    /// What to deploy as JSON: an object, or `null`.
+    fn decision(&self) -> PyResult<String> {
+        serde_json::to_string(&self.table.decision()).map_err(failed)
+    }
+
     fn csv(&self) -> String {
         self.table.csv()
     }

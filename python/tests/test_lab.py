@@ -29,6 +29,37 @@ def test_compare_gives_the_rows_of_the_command() -> None:
     assert result.rows == json.loads(printed.stdout)["runs"]
 
 
+def test_the_decision_is_that_of_the_command() -> None:
+    result = bl.compare("fixed", "cubic,copa,bbr3,cubic+fq_codel,abc", duration="2s", runs=2)
+    arguments = ["--trace", "fixed", "--schemes", "cubic,copa,bbr3,cubic+fq_codel,abc", "--duration", "2s", "--runs", "2"]
+    printed = command("compare", *arguments, "--format", "json")
+    assert printed.returncode == 0, printed.stderr
+    assert result.decision == json.loads(printed.stdout)["decision"]
+    assert result.decision is not None
+    assert [choice["change"] for choice in result.decision["choices"]] == ["senders", "queue", "both"]
+    assert bl.compare("fixed", "cubic", duration="1s", runs=1).decision is None
+
+
+def test_only_what_can_be_changed_is_compared() -> None:
+    schemes = ["cubic", "copa", "cubic+fq_codel", "abc"]
+    compared = {
+        can: bl.compare("fixed", schemes, can=can, duration="1s", runs=1).runs["scheme"] for can in ("senders", "queue", "both")
+    }
+    assert compared == {"senders": ["cubic", "copa"], "queue": ["cubic", "cubic+fq_codel"], "both": schemes}
+    defaults = bl.compare("fixed", can="queue", duration="1s", runs=1).runs["scheme"]
+    assert defaults[0] == "cubic" and all(name.startswith("cubic") for name in defaults), defaults
+    with pytest.raises(bl.InputError, match="can = `routers`: valid are `senders`, `queue` and `both`, or None"):
+        bl.compare("fixed", "cubic", can="routers")  # type: ignore[arg-type]
+    with pytest.raises(bl.InputError, match="can = `senders`: none of the schemes"):
+        bl.compare("fixed", "abc", can="senders")
+
+
+def test_the_milliseconds_of_a_trace_decide_unless_spread_is_given() -> None:
+    grid = bl.Trace.from_numpy([48.0], step_ms=1000, name="grid")
+    spread = {asked: bl.compare(grid, "cubic", spread=asked, duration="1s", runs=1).rows[0]["setup"].get("spread", False) for asked in (None, True, False)}
+    assert spread == {None: True, True: True, False: False}
+
+
 def test_wrong_arguments_are_refused_in_the_words_of_the_command() -> None:
     with pytest.raises(bl.InputError, match="unknown controller `cubik`") as refused:
         bl.compare("step", "cubik")
