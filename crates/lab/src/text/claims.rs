@@ -83,6 +83,9 @@ pub fn sections_beside(
         if !experiment.note.is_empty() {
             text += &format!(" Setup: {}.", experiment.note);
         }
+        if !experiment.rule.is_empty() {
+            text += &format!("\n\nRule: {}.", experiment.rule);
+        }
         let (heading, line) = if has_column { (format!(" {name} |"), "---|") } else { (String::new(), "") };
         text += &format!("\n\n| id | claim | paper |{heading} measured | verdict | note |\n");
         text += &format!("|---|---|---|{line}---|---|---|\n");
@@ -146,13 +149,15 @@ mod tests {
     #[test]
     fn markdown_says_the_setup_once_and_its_cells_cannot_break_the_table() {
         let text = "id = \"X\"\ntitle = \"t\"\nsource = \"s 1\"\nnote = \"made up\"\n\
-                    [[claim]]\nclaim = \"a | b\"\npaper = \"1\"\ncheck = \"not-checkable\"\nnote = \"lost\"";
+                    rule = \"as printed\"\n[[claim]]\nclaim = \"a | b\"\npaper = \"1\"\ncheck = \"not-checkable\"\nnote = \"lost\"";
         let experiment = experiment::read("x.toml", text).unwrap();
         let claims = experiment.judge(None, &mut |_| None);
         insta::assert_snapshot!(markdown(&[experiment], &claims), @r"
         ### X: t
 
         s 1. Setup: made up.
+
+        Rule: as printed.
 
         | id | claim | paper | measured | verdict | note |
         |---|---|---|---|---|---|

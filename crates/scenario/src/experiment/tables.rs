@@ -55,6 +55,8 @@ tables! {
         source: Text<Source>,
         /// What a reader should know of the setup.
         note: Text<Note>,
+        /// Which of several rules of a scheme made the source's numbers, as far as that is known.
+        rule: Text<Note>,
         /// The schemes to run, as a list, or as a table from labels to schemes.
         schemes: Schemes,
         /// The traces to run on.
