@@ -19,7 +19,7 @@ use super::link::restart::Restarting;
 use super::link::{Link, Service, adjusted, fixed, steps, traced};
 use super::{
     ack_loss, ack_thin, cellular, decapsulate, delay, delay_steps, duplicate, encapsulate, gilbert_elliott,
-    jitter, loss, nr, reorder, replay, rewrite, varying_delay, wifi,
+    jitter, loss, loss_steps, nr, reorder, replay, rewrite, varying_delay, wifi,
 };
 use crate::{BoxedElement, CustomElementConfig, CustomRadioConfig, DynElement, DynRadio};
 
@@ -174,6 +174,8 @@ elements! {
         "Delay by a schedule, and release on a beat: what no queue explains";
     Loss(loss::Loss) = "loss", order |_| Order::Kept, role Plain,
         "Independent loss";
+    LossSteps(loss_steps::LossSteps) = "loss-steps", order |_| Order::Kept, role Plain,
+        "Independent loss whose probability follows a schedule";
     GilbertElliott(gilbert_elliott::GilbertElliott) = "gilbert-elliott" | "burst-loss", order |_| Order::Kept, role Plain,
         "Loss in bursts: a Markov chain of a good and a bad state (Gilbert 1960, Elliott 1963)";
     Jitter(jitter::Jitter) = "jitter", order |config| if config.keep_order { Order::Kept } else { Order::Free }, role Plain,

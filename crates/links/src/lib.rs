@@ -29,6 +29,7 @@ pub mod encapsulate;
 pub mod gilbert_elliott;
 pub mod jitter;
 pub mod loss;
+pub mod loss_steps;
 pub mod nr;
 pub mod outbox;
 pub mod reorder;

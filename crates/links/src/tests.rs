@@ -1,6 +1,7 @@
 //! What each element without a queue does, by behaviour. What all of them must do is in
 //! `tests/path_conformance.rs`.
 
+use alloc::format;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
@@ -83,6 +84,41 @@ fn independent_loss_loses_the_share_it_was_told_to() {
     assert!(close(share(&after), 0.03, after.len()), "{}", share(&after));
     assert_eq!(share(&drops(&mut element("loss", &[("rate", "0")]), 1000, 1500)), 0.0);
     assert_eq!(share(&drops(&mut element("loss", &[("rate", "1")]), 1000, 1500)), 1.0);
+}
+
+#[test]
+fn a_schedule_loses_by_the_time_of_arrival() {
+    let schedule = ("steps", "300ms:0/200ms:1/500ms:0.25");
+    // One packet a millisecond, for 20 periods.
+    let lost = drops(&mut element("loss-steps", &[schedule]), 20_000, 1500);
+    let of = |from: usize, to: usize| {
+        let picked = lost.iter().enumerate().filter(|(at, _)| (from..to).contains(&(at % 1000)));
+        picked.map(|(_, lost)| *lost).collect::<Vec<bool>>()
+    };
+    assert_eq!((share(&of(0, 300)), share(&of(300, 500))), (0.0, 1.0));
+    let quarter = of(500, 1000);
+    assert!(close(share(&quarter), 0.25, quarter.len()), "{}", share(&quarter));
+    // Without `repeat` the last probability stays.
+    let lost =
+        drops(&mut element("loss-steps", &[("steps", "300ms:1/1ms:0"), ("repeat", "false")]), 5_000, 1500);
+    assert_eq!(lost.iter().rposition(|lost| *lost), Some(299));
+}
+
+#[test]
+fn a_schedule_of_loss_is_refused_with_what_would_be_valid() {
+    let refusal =
+        |steps: &str| ElementConfig::new("loss-steps", &[("steps", steps)]).unwrap_err().to_string();
+    let valid = "is out of range: valid is a time above 0s and up to 86400s with 0 to 1 each";
+    assert_eq!(refusal("1s:0/1s:1.5"), format!("loss-steps: steps = `1s:0/1s:1.5` {valid}"));
+    assert_eq!(refusal("0s:0.5"), format!("loss-steps: steps = `0s:0.5` {valid}"));
+    for wrong in ["", "0.5", "1s", "1s:x", "1:0.5", "1s:NaN"] {
+        assert!(refusal(wrong).starts_with("loss-steps: steps = `"), "{}", refusal(wrong));
+    }
+    assert!(
+        refusal("1s:0/0.5").contains("steps such as `9s:0/1s:0.1`: `0.5` is no time"),
+        "{}",
+        refusal("1s:0/0.5")
+    );
 }
 
 #[test]

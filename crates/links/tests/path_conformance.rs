@@ -10,6 +10,7 @@ fn element_cases() -> Vec<Case> {
     const OTHER: &[(&str, Options<'_>)] = &[
         ("delay", &[("delay", "0s")]),
         ("delay-steps", &[("delays", "20ms/0s/7ms"), ("hold", "30ms"), ("beat", "11ms")]),
+        ("loss-steps", &[("steps", "50ms:0/70ms:0.4/30ms:1"), ("repeat", "false")]),
         ("gilbert-elliott", &[("p", "0.1"), ("r", "0.3"), ("loss_good", "0.05"), ("loss_bad", "0.9")]),
         ("jitter", &[("keep_order", "false")]),
         ("jitter", &[("hold", "300ms")]),
