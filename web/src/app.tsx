@@ -346,6 +346,7 @@ const needed: Record<string, Record<string, string>> = {
   "on-off": { on: "2s", off: "2s" },
   "short-flows": { load: "2Mbps", size: "20kB" },
   "rate-limited": { rate: "1Mbps" },
+  phases: { phases: "5s 200kbps, 20s backlogged" },
   "request-response": { request: "500B", response: "100kB" },
 };
 

@@ -138,7 +138,9 @@ export function setupOf(choice: Choice, scheme: string): Record<string, unknown>
 function option([name, text]: [string, string]): [string, unknown] {
   if (/^-?\d+(\.\d+)?$/.test(text)) return [name, Number(text)];
   if (text === "true" || text === "false") return [name, text === "true"];
-  if (text.includes(",")) return [name, text.split(",").map((part) => part.trim())];
+  const parts = text.split(",").map((part) => part.trim());
+  if (parts.every((part) => part.includes(" "))) return [name, parts.map((part) => part.split(/\s+/))];
+  if (parts.length > 1) return [name, parts];
   return [name, text];
 }
 

@@ -9,6 +9,7 @@ use crate::call::Call;
 use crate::custom::DynApplication;
 use crate::game::Game;
 use crate::paced::Paced;
+use crate::phases::Phases;
 use crate::request_response::RequestResponse;
 use crate::socket::{Datagram, ENDLESS, Socket};
 use crate::traffic::Traffic;
@@ -60,6 +61,8 @@ applications! {
     Bulk(Bulk),
     /// At a rate, or in periods.
     Paced(Paced),
+    /// Phases, each with what it offers.
+    Phases(Box<Phases>),
     /// A client that asks and waits.
     RequestResponse(Box<RequestResponse>),
     /// A game.
@@ -81,6 +84,7 @@ impl AnyApplication {
             Traffic::Size(size) => AnyApplication::Bulk(Bulk::new(*size)),
             Traffic::OnOff(periods) => AnyApplication::Paced(Paced::on_off(*periods, mss)),
             Traffic::RateLimited(rate) => AnyApplication::Paced(Paced::constant(*rate, mss)),
+            Traffic::Phases(phases) => AnyApplication::Phases(Box::new(Phases::new(phases.clone(), mss))),
             Traffic::RequestResponse(config) => {
                 AnyApplication::RequestResponse(Box::new(RequestResponse::new(*config, mss)))
             }

@@ -9,6 +9,7 @@
 //! |---|---|
 //! | [`bulk`] | backlogged, or one transfer of a given size |
 //! | [`paced`] | at a constant rate; in periods of sending and silence |
+//! | [`phases`] | phases, each with its own rate: a trickle, then bulk |
 //! | [`request_response`] | a client that asks and waits |
 //! | [`game`] | small messages both ways at a fixed beat |
 //! | [`video`] | adaptive-bitrate video |
@@ -35,6 +36,7 @@ pub mod distribution;
 pub mod game;
 mod histogram;
 pub mod paced;
+pub mod phases;
 pub mod request_response;
 mod requests;
 pub mod short_flows;

@@ -12,6 +12,7 @@ pub const NAMES: &[&str] = &[
     "on-off",
     "short-flows",
     "rate-limited",
+    "phases",
     "request-response",
     "game",
     "video",
@@ -33,6 +34,8 @@ pub enum Traffic {
     ShortFlows(ShortFlows),
     /// Payload offered at a constant rate, in packets of the flow's MSS.
     RateLimited(Rate),
+    /// One after another, each with what it offers; silence after the last.
+    Phases(Vec<Phase>),
     /// A request travels back, a response travels forward, the client thinks, and so on.
     RequestResponse(RequestResponse),
     /// Small packets at a fixed beat, one a message of its own: a game's state updates.
@@ -56,6 +59,26 @@ pub struct OnOff {
     pub rate: Option<Rate>,
     /// Whether `on` and `off` are means of exponential laws rather than fixed lengths.
     pub random: bool,
+}
+
+/// A phase of an application.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Phase {
+    /// How long it lasts.
+    pub length: Duration,
+    /// What it offers.
+    pub offer: Offer,
+}
+
+/// What an application offers in a phase.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Offer {
+    /// Nothing.
+    Idle,
+    /// Payload at a constant rate, in packets of the flow's MSS.
+    Rate(Rate),
+    /// Always more.
+    Backlogged,
 }
 
 /// Short connections.

@@ -13,7 +13,7 @@ use brakelight_links::elements::RadioConfig;
 use brakelight_links::trace::Trace;
 
 use crate::scenario::{FlowSpec, Hop, LinkSpec, Scenario, Service};
-use crate::traffic::Traffic;
+use crate::traffic::{Offer, Phase, Traffic};
 
 /// Packets that pass links in a second of a slow machine, each with its share of ACKs and statistics.
 const STEPS_PER_SECOND: f64 = 1e6;
@@ -139,6 +139,14 @@ fn payload(flow: &FlowSpec, seconds: f64) -> f64 {
         }
         Traffic::ShortFlows(short) => short.per_second() * 8.0 * short.size.mean().as_f64(),
         Traffic::RateLimited(rate) => rate.as_bps_f64(),
+        Traffic::Phases(phases) => {
+            let bits = |phase: &Phase| match phase.offer {
+                Offer::Idle => 0.0,
+                Offer::Rate(rate) => rate.as_bps_f64() * phase.length.as_secs_f64(),
+                Offer::Backlogged => f64::INFINITY,
+            };
+            return phases.iter().map(bits).sum();
+        }
         Traffic::Game(game) => game.size.bits() as f64 / game.interval.as_secs_f64(),
         Traffic::Call(call) => call.max_rate.as_bps_f64(),
         Traffic::Custom(custom) => custom.offers().map_or(f64::INFINITY, |rate| rate.as_bps_f64()),

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
+use brakelight_apps::phases::MOST_PHASES;
 use brakelight_apps::request_response::MOST_REQUEST;
 use brakelight_apps::socket::MOST_MESSAGE;
 use brakelight_core::time::Duration;
@@ -17,8 +18,10 @@ use crate::agreement::{Difference, difference};
 use crate::clock::Clock;
 use crate::problem::{Invalid, Location, Problem};
 use crate::routers;
-use crate::scenario::{FlowSpec, Hop, LinkSpec, Scenario, Service, TraceOffset, Waiting, is_element};
-use crate::traffic::{Arrivals, SizeLaw, Traffic};
+use crate::scenario::{
+    FlowSpec, Hop, LinkSpec, Reordering, Scenario, Service, TraceOffset, Waiting, is_element,
+};
+use crate::traffic::{Arrivals, Offer, SizeLaw, Traffic};
 
 /// The smallest time that is not none.
 const NS: Duration = Duration::from_nanos(1);
@@ -477,6 +480,19 @@ impl Check {
                 Ok(())
             }
             Traffic::RateLimited(rate) => self.part("rate", *rate, some),
+            Traffic::Phases(phases) => {
+                if !(1..=MOST_PHASES).contains(&phases.len()) {
+                    let reason = format!("`phases` has {}: 1 to {MOST_PHASES} are valid", phases.len());
+                    return self.contradiction(KEY, reason);
+                }
+                for phase in phases {
+                    self.part("phases", phase.length, NS..=RUN)?;
+                    if let Offer::Rate(rate) = phase.offer {
+                        self.part("phases", rate, some.clone())?;
+                    }
+                }
+                Ok(())
+            }
             Traffic::RequestResponse(exchange) => {
                 self.part("request", exchange.request, Bytes(1)..=MOST_REQUEST)?;
                 self.part("response", exchange.response, size)?;

@@ -64,6 +64,7 @@ fn every_kind_of_traffic_is_valid() {
         json!({"kind": "on-off", "on": "1s", "off": "2s", "random": true}),
         json!({"kind": "short-flows", "per_second": 5, "size": "30kB", "pareto_shape": 1.5}),
         json!({"kind": "rate-limited", "rate": "1Mbps"}),
+        json!({"kind": "phases", "phases": [["5s", "200kbps"], ["1s", "idle"], ["5s", "backlogged"]]}),
         json!({"kind": "request-response", "request": "1kB", "response": "1MB"}),
         json!({"kind": "game"}),
         json!({"kind": "video", "ladder": ["1Mbps", "2Mbps"]}),

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use brakelight_apps::traffic::{Arrivals, Call, Game, OnOff, RequestResponse, ShortFlows, SizeLaw, Video};
+use brakelight_apps::traffic::{
+    Arrivals, Call, Game, Offer, OnOff, Phase, RequestResponse, ShortFlows, SizeLaw, Video,
+};
 use brakelight_apps::{Application, Applications, CustomApplication, Datagram, Socket, Traffic};
 use brakelight_core::packet::Direction;
 use brakelight_core::parameters;
@@ -23,6 +25,7 @@ fn the_built_in_applications_pass() {
     let request =
         RequestResponse { request: Bytes(3000), response: Bytes(40_000), think: Duration::from_millis(50) };
     let short = ShortFlows { arrivals: Arrivals::PerSecond(3.0), size: SizeLaw::Fixed(Bytes(9000)) };
+    let phase = |ms, offer| Phase { length: Duration::from_millis(ms), offer };
     for traffic in [
         Traffic::Backlogged,
         Traffic::Size(Bytes(700_000)),
@@ -30,6 +33,11 @@ fn the_built_in_applications_pass() {
         Traffic::OnOff(on_off(Some(Rate::from_mbps(2)), true)),
         Traffic::ShortFlows(short),
         Traffic::RateLimited(Rate::from_mbps(1)),
+        Traffic::Phases(vec![
+            phase(300, Offer::Rate(Rate::from_mbps(1))),
+            phase(100, Offer::Idle),
+            phase(900, Offer::Backlogged),
+        ]),
         Traffic::RequestResponse(request),
         Traffic::RequestResponse(RequestResponse { think: Duration::ZERO, ..request }),
         Traffic::Game(Game::default()),

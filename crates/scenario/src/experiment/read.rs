@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
+use brakelight_apps::phases::{self, MOST_PHASES};
 use brakelight_core::controller::{Connection, Controller};
 use brakelight_core::random::Random;
 use brakelight_core::time::Time;
@@ -525,6 +526,7 @@ fn application(traffic: &Traffic) -> Option<BTreeMap<String, f64>> {
         Traffic::Backlogged => return None,
         Traffic::Size(_) => &["completion_ms"],
         Traffic::OnOff(_) | Traffic::RateLimited(_) => &["offered_mbps", "backlog_kb", "delivered_mbps"],
+        Traffic::Phases(phases) => &phases::OUTCOME[..=phases.len().min(MOST_PHASES)],
         Traffic::ShortFlows(_) => &[
             "flows_started",
             "flows_completed",

@@ -6,7 +6,8 @@ use brakelight_core::time::Duration;
 use brakelight_core::units::{Bytes, Limit, Rate};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
-use super::values::{List, Quantity, Step, Text, Textual};
+use super::values::{List, PhaseEntry, Quantity, Step, Text, Textual};
+use crate::traffic::Offer;
 
 /// A quantity as it is spelled.
 pub(crate) trait Unit {
@@ -90,6 +91,24 @@ impl<T: JsonSchema> JsonSchema for List<T> {
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         json_schema!({"type": "array", "items": generator.subschema_for::<T>()})
+    }
+}
+
+impl JsonSchema for PhaseEntry {
+    fn schema_name() -> Cow<'static, str> {
+        "phase".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let (time, offer) =
+            (generator.subschema_for::<Quantity<Duration>>(), generator.subschema_for::<Text<Offer>>());
+        json_schema!({
+            "type": "array",
+            "description": "How long, and what it offers: a rate, `backlogged` or `idle`.",
+            "prefixItems": [time, offer],
+            "items": false,
+            "minItems": 2,
+        })
     }
 }
 

@@ -16,7 +16,7 @@ use crate::scenario::{
 };
 use crate::scheme_string::{SchemeString, Words};
 use crate::traffic::{
-    self, Arrivals, Call, Game, OnOff, RequestResponse, ShortFlows, SizeLaw, Traffic, Video,
+    self, Arrivals, Call, Game, Offer, OnOff, Phase, RequestResponse, ShortFlows, SizeLaw, Traffic, Video,
 };
 
 const FULL: &str = r#"
@@ -255,6 +255,14 @@ fn refuses_bad_inputs_in_the_users_words() {
         traffic("{ kind = \"size\", size = \"0B\" }"),
         traffic("{ kind = \"size\", rate = \"1Mbps\" }"),
         traffic("{ kind = \"on-off\", on = \"0s\", off = \"1s\" }"),
+        traffic("\"phases\""),
+        traffic("{ kind = \"phases\" }"),
+        traffic("{ kind = \"phases\", phases = [] }"),
+        traffic("{ kind = \"phases\", phases = [\"1s\"] }"),
+        traffic("{ kind = \"phases\", phases = [[\"1s\"]] }"),
+        traffic("{ kind = \"phases\", phases = [[\"1s\", \"bulk\"]] }"),
+        traffic("{ kind = \"phases\", phases = [[\"0s\", \"idle\"]] }"),
+        traffic("{ kind = \"phases\", phases = [[\"1s\", \"0bps\"]] }"),
         traffic("{ kind = \"short-flows\", size = \"10kB\" }"),
         traffic("{ kind = \"short-flows\", size = \"10kB\", load = \"1Mbps\", per_second = 1 }"),
         traffic("{ kind = \"short-flows\", size = \"1B\", load = \"1Tbps\" }"),
@@ -416,6 +424,11 @@ pub(crate) fn draw(random: &mut Random) -> Scenario {
                 think: time(random),
             }),
             6 => Traffic::Game(Game { size: size(random), interval: Duration::from_millis(7) }),
+            8 => Traffic::Phases(vec![
+                Phase { length: time(random), offer: Offer::Rate(rate(random)) },
+                Phase { length: time(random), offer: Offer::Idle },
+                Phase { length: time(random), offer: Offer::Backlogged },
+            ]),
             7 => Traffic::Video(Video { ladder: vec![rate(random)], ..Video::default() }),
             _ => Traffic::Call(Call { max_rate: Rate::from_mbps(20), fps: 25, ..Call::default() }),
         };

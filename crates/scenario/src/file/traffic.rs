@@ -12,13 +12,15 @@ use serde::de::{Deserializer, EnumAccess, Error, VariantAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
 use super::tables::tables;
-use super::values::{List, Quantity};
+use super::values::{List, Listed as _, PhaseEntry, Quantity, Text};
 use crate::document::{Reason, Refusal, keys_of};
 use crate::scheme_string::Words;
-use crate::traffic::{Arrivals, Call, Game, OnOff, RequestResponse, ShortFlows, SizeLaw, Traffic, Video};
+use crate::traffic::{
+    Arrivals, Call, Game, OnOff, Phase, RequestResponse, ShortFlows, SizeLaw, Traffic, Video,
+};
 
-const EXPECTED: &str = "a kind of traffic: backlogged, size, on-off, short-flows, rate-limited, request-response, \
-                        game, video or call, alone or as in `{ kind = \"size\", size = \"1MB\" }`";
+const EXPECTED: &str = "a kind of traffic: backlogged, size, on-off, short-flows, rate-limited, phases, \
+                        request-response, game, video or call, alone or as in `{ kind = \"size\", size = \"1MB\" }`";
 
 /// What an application does.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -102,6 +104,8 @@ kinds! {
     ShortFlows(ShortFlowsTable) = "short-flows";
     /// Payload at a constant rate.
     RateLimited(RateLimitedTable) = "rate-limited";
+    /// Phases on one connection, each with its own rate.
+    Phases(PhasesTable) = "phases";
     /// Asks, waits, thinks, asks again.
     RequestResponse(RequestResponseTable) = "request-response";
     /// Small packets at a fixed beat.
@@ -174,6 +178,12 @@ numbers! {
     RateLimitedTable {
         /// The payload rate offered.
         rate: Quantity<Rate>, "rate", "required";
+    }
+
+    /// The numbers of `phases`.
+    PhasesTable {
+        /// How long each phase lasts, and what it offers: a rate, `backlogged` or `idle`.
+        phases: List<PhaseEntry>, "list of pairs", "required";
     }
 
     /// The numbers of `request-response`.
@@ -289,6 +299,11 @@ impl TrafficEntry {
             TrafficTable::RateLimited(table) => {
                 Traffic::RateLimited(required(table.rate, "rate", "the rate offered")?)
             }
+            TrafficTable::Phases(table) => {
+                let phases = table.phases.ok_or_else(|| Refusal::missing("phases", PhaseEntry::LIST))?;
+                let phase = |PhaseEntry(time, offer): PhaseEntry| Phase { length: time.0, offer: offer.0 };
+                Traffic::Phases(phases.0.into_iter().map(phase).collect())
+            }
             TrafficTable::RequestResponse(table) => Traffic::RequestResponse(RequestResponse {
                 request: required(table.request, "request", "the size of a request")?,
                 response: required(table.response, "response", "the size of a response")?,
@@ -387,6 +402,10 @@ impl From<&Traffic> for TrafficEntry {
             }),
             &Traffic::RateLimited(rate) => {
                 TrafficTable::RateLimited(RateLimitedTable { rate: Some(Quantity(rate)) })
+            }
+            Traffic::Phases(phases) => {
+                let entry = |phase: &Phase| PhaseEntry(Quantity(phase.length), Text(phase.offer));
+                TrafficTable::Phases(PhasesTable { phases: Some(List(phases.iter().map(entry).collect())) })
             }
             Traffic::RequestResponse(exchange) => TrafficTable::RequestResponse(RequestResponseTable {
                 request: Some(Quantity(exchange.request)),

@@ -13,8 +13,9 @@ use schemars::{Schema, json_schema};
 use serde::de::{Deserialize, Deserializer, Error, Unexpected, Visitor};
 use serde::{Serialize, Serializer};
 
-use crate::scenario::{TraceOffset, Waiting};
+use crate::scenario::{Reordering, TraceOffset, Waiting};
 use crate::scheme_string::Words;
+use crate::traffic::Offer;
 
 /// A quantity with its unit: `"100ms"`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -310,6 +311,65 @@ impl<'de, T: Listed + Deserialize<'de>> Visitor<'de> for ListVisitor<T> {
             list.push(element);
         }
         Ok(list)
+    }
+}
+
+impl Textual for Offer {
+    fn schema() -> Schema {
+        json_schema!({"type": "string", "examples": ["200kbps", "backlogged", "idle"]})
+    }
+    fn expected() -> String {
+        "a rate, `backlogged` or `idle`".to_string()
+    }
+    fn read(text: &str) -> Result<Self, String> {
+        match text {
+            "backlogged" => Ok(Offer::Backlogged),
+            "idle" => Ok(Offer::Idle),
+            rate => rate.parse().map(Offer::Rate).map_err(|_| Self::expected()),
+        }
+    }
+    fn show(&self) -> String {
+        match self {
+            Offer::Backlogged => "backlogged".to_string(),
+            Offer::Idle => "idle".to_string(),
+            Offer::Rate(rate) => rate.to_string(),
+        }
+    }
+}
+
+/// How long a phase lasts, and what it offers: `["10s", "200kbps"]`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct PhaseEntry(pub(crate) Quantity<Duration>, pub(crate) Text<Offer>);
+
+impl Listed for PhaseEntry {
+    const LIST: &'static str =
+        "a list of phases such as `[[\"10s\", \"200kbps\"], [\"20s\", \"backlogged\"]]`";
+}
+
+impl<'de> Deserialize<'de> for PhaseEntry {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(PhaseVisitor)
+    }
+}
+
+struct PhaseVisitor;
+
+impl<'de> Visitor<'de> for PhaseVisitor {
+    type Value = PhaseEntry;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(PhaseEntry::LIST)
+    }
+
+    fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut access: A) -> Result<PhaseEntry, A::Error> {
+        const PAIR: &str = "a time with a rate, `backlogged` or `idle`, such as `[\"10s\", \"200kbps\"]`";
+        let not_a_pair = || A::Error::invalid_value(Unexpected::Seq, &PAIR);
+        let time = access.next_element()?.ok_or_else(not_a_pair)?;
+        let offer = access.next_element()?.ok_or_else(not_a_pair)?;
+        match access.next_element::<serde::de::IgnoredAny>()? {
+            None => Ok(PhaseEntry(time, offer)),
+            Some(_) => Err(not_a_pair()),
+        }
     }
 }
 
