@@ -2,6 +2,7 @@
 
 mod actions;
 mod joints;
+mod outage;
 mod outcomes;
 mod stepping;
 #[path = "../support/mod.rs"]
