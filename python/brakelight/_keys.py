@@ -44,6 +44,8 @@ class FlowKeys(TypedDict, total=False):
     overhead: str
     initial_window: int
     pacing_burst: int
+    reordering: str
+    undo: bool
     traffic: Union[str, Mapping[str, Any]]
     start: Time
     start_within: Time

@@ -10,7 +10,7 @@ use brakelight_core::units::Bytes;
 use brakelight_quic::driver::{self, FlowSettings, Handle, Packet, SetupError};
 use brakelight_registry::Carries;
 use brakelight_scenario::outcome::Outcome;
-use brakelight_scenario::scenario::{FlowSpec, Scenario};
+use brakelight_scenario::scenario::{FlowSpec, Reordering, Scenario};
 use brakelight_sim::engine::Routed;
 use brakelight_sim::host::FlowConfig;
 use brakelight_sim::packet::{Contents, Kind, SimPacket};
@@ -49,6 +49,13 @@ pub fn check(scenario: &Scenario) -> Result<(), String> {
     scenario.flows.iter().try_for_each(|flow| {
         if flow.ack_delay.is_some() {
             return Err(format!("flow `{}`: ack_delay: the stack has its own: leave it out", flow.name));
+        }
+        if flow.reordering != Reordering::Fixed || !flow.undo {
+            let key = if flow.undo { "reordering" } else { "undo" };
+            return Err(format!(
+                "flow `{}`: {key}: the stack has its own loss detection: leave it out",
+                flow.name
+            ));
         }
         let settings = of_spec(flow);
         settings.check().map_err(|error| format!("flow `{}`: {error}", flow.name))

@@ -119,6 +119,18 @@ pub struct Steps {
     pub repeat: bool,
 }
 
+/// How many newer packets must be acknowledged before QUIC declares a packet lost: its packet threshold (RFC
+/// 9002 section 6.1.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reordering {
+    /// Three, as RFC 9002 recommends.
+    #[default]
+    Fixed,
+    /// Three at first. A packet that was declared lost and arrives after all raises the threshold to what
+    /// would have waited for it (quiche of Google, general_loss_algorithm.cc, `SpuriousLossDetected`).
+    Adaptive,
+}
+
 /// One flow, or several alike.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowSpec {
@@ -144,6 +156,10 @@ pub struct FlowSpec {
     pub initial_window: u32,
     /// QUIC: packets that may leave back to back after a pause, or fewer if the controller wants it.
     pub pacing_burst: u32,
+    /// QUIC: how many newer packets must be acknowledged before a packet counts as lost.
+    pub reordering: Reordering,
+    /// QUIC: whether a reduction is taken back once all packets of its episode have arrived after all.
+    pub undo: bool,
     /// What the application sends.
     pub traffic: Traffic,
     /// When the flow may start, at the earliest.
@@ -305,6 +321,8 @@ impl FlowSpec {
             overhead,
             initial_window: Self::INITIAL_WINDOW,
             pacing_burst: Self::PACING_BURST,
+            reordering: Reordering::Fixed,
+            undo: true,
             traffic: Traffic::Backlogged,
             start: Duration::ZERO,
             start_within: rtt,

@@ -12,7 +12,7 @@ use brakelight_core::time::Duration;
 use brakelight_core::units::{Bytes, Limit, Rate};
 use brakelight_links::elements::{ELEMENTS, Role};
 use brakelight_links::link::{fixed, steps};
-use brakelight_registry::{LinkKind, Misfit};
+use brakelight_registry::{Host, LinkKind, Misfit};
 
 use crate::agreement::{Difference, difference};
 use crate::clock::Clock;
@@ -162,6 +162,12 @@ impl Scenario {
         check.within("ack_every", u64::from(flow.ack_every), 1..=1_000)?;
         if let Some(delay) = flow.ack_delay {
             check.within("ack_delay", delay, Duration::from_millis(1)..=Duration::from_secs(1))?;
+        }
+        for (key, changed) in [("reordering", flow.reordering != Reordering::Fixed), ("undo", !flow.undo)] {
+            if changed && flow.host != Host::Quic {
+                let reason = "only a host `quic` has it: TCP's reordering window adapts by itself (RFC 8985)";
+                return check.contradiction(key, reason.to_string());
+            }
         }
         check.within("mss", flow.mss, Bytes(64)..=PACKET)?;
         // The IPv4 header is the least a packet carries.

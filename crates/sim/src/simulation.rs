@@ -573,6 +573,8 @@ pub fn flow_config(scenario: &Scenario, flow: &FlowSpec, id: u32, name: &str, st
         overhead: flow.overhead,
         initial_window: flow.initial_window,
         pacing_burst: flow.pacing_burst,
+        reordering: flow.reordering,
+        undo: flow.undo,
         traffic: flow.traffic.clone(),
         start,
         stop: flow.stop.map(|stop| Time::ZERO + stop),

@@ -6,7 +6,7 @@ use brakelight_core::units::Bytes;
 use brakelight_registry::{CONTROLLERS, ControllerConfig, Host, Kernel};
 use brakelight_scenario::clock::Clock;
 use brakelight_scenario::problem::{InputError, Problem};
-use brakelight_scenario::scenario::{FlowSpec, packet_sizes};
+use brakelight_scenario::scenario::{FlowSpec, Reordering, packet_sizes};
 use brakelight_scenario::traffic::Traffic;
 
 use super::{Hosts, NANOS};
@@ -116,6 +116,10 @@ fn check_kernel(flow: &FlowSpec) -> Result<(), InputError> {
             "pacing_burst",
             format!("that of real hosts is {}: leave it out", FlowSpec::PACING_BURST),
         );
+    }
+    if flow.reordering != Reordering::Fixed || !flow.undo {
+        let key = if flow.undo { "reordering" } else { "undo" };
+        return refuse(key, "real hosts have their own loss detection: leave it out".to_string());
     }
     if flow.initial_window != FlowSpec::INITIAL_WINDOW {
         return refuse(

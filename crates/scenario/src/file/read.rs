@@ -245,6 +245,8 @@ fn flow(registry: &Registry, index: usize, table: FlowTable) -> Result<FlowSpec,
     flow.overhead = or(table.overhead, flow.overhead);
     flow.initial_window = table.initial_window.unwrap_or(flow.initial_window);
     flow.pacing_burst = table.pacing_burst.unwrap_or(flow.pacing_burst);
+    flow.reordering = table.reordering.map_or(flow.reordering, |reordering| reordering.0);
+    flow.undo = table.undo.unwrap_or(flow.undo);
     if let Some(traffic) = table.traffic {
         flow.traffic = traffic.resolve(registry).map_err(|refusal| refusal.under("traffic"))?;
     }

@@ -8,7 +8,7 @@ use brakelight_registry::{ControllerConfig, FeedbackConfig, Host, QueueConfig};
 
 use super::traffic::TrafficEntry;
 use super::values::{Algorithm, List, Listed, Name, Quantity, Station, Step, Text, TraceName};
-use crate::scenario::{TraceOffset, Waiting};
+use crate::scenario::{Reordering, TraceOffset, Waiting};
 
 /// Declares tables, every key of which may be left out.
 macro_rules! tables {
@@ -168,6 +168,13 @@ tables! {
         /// QUIC: packets that may leave back to back after a pause, whatever the pacing rate.
         #[schemars(extend("default" = 10))]
         pacing_burst: u32,
+        /// QUIC: the packet threshold of loss detection: `fixed` at three packets (RFC 9002), or `adaptive`,
+        /// which grows with the reordering it sees.
+        #[schemars(extend("default" = "fixed"))]
+        reordering: Text<Reordering>,
+        /// QUIC: whether a reduction is taken back once all packets of its episode have arrived after all.
+        #[schemars(extend("default" = true))]
+        undo: bool,
         /// What the application sends.
         #[schemars(extend("default" = "backlogged"))]
         traffic: TrafficEntry,

@@ -12,7 +12,8 @@ use brakelight_testkit::mutate::fuzz_inputs;
 use super::{APPLICATIONS, read, write};
 use crate::clock::Clock;
 use crate::scenario::{
-    Direction, FlowSpec, Hop, LinkSpec, Record, Restart, Scenario, Service, Steps, TraceOffset, Waiting,
+    Direction, FlowSpec, Hop, LinkSpec, Record, Reordering, Restart, Scenario, Service, Steps, TraceOffset,
+    Waiting,
 };
 use crate::scheme_string::{SchemeString, Words};
 use crate::traffic::{
@@ -243,6 +244,9 @@ fn refuses_bad_inputs_in_the_users_words() {
         add("start = \"10s\"\nstop = \"5s\""),
         add("stop = \"50ms\""),
         add("jitter = \"2s\""),
+        add("reordering = \"rack\""),
+        add("host = \"tcp\"\nreordering = \"adaptive\""),
+        add("host = \"tcp\"\nundo = false"),
         add("receiver_clock = \"fast\""),
         add("receiver_clock = { drift = 1 }"),
         add("receiver_clock = { skew_ppm = 6000 }"),
@@ -388,6 +392,10 @@ pub(crate) fn draw(random: &mut Random) -> Scenario {
         flow.rtt_step = Duration::from_nanos(below(random, 1_000));
         flow.start = Duration::from_nanos(below(random, duration.as_nanos()));
         flow.ack_delay = random.chance(0.5).then(|| Duration::from_micros(1_000 + below(random, 20_000)));
+        if flow.host == Host::Quic {
+            flow.reordering = if random.chance(0.5) { Reordering::Adaptive } else { Reordering::Fixed };
+            flow.undo = random.chance(0.5);
+        }
         flow.start_within = time(random);
         flow.stop = random.chance(0.5).then(|| flow.start + flow.start_within + time(random));
         if random.chance(0.5) {
@@ -398,7 +406,7 @@ pub(crate) fn draw(random: &mut Random) -> Scenario {
                 step_ms: 2e3 * random.uniform() - 1e3,
             };
         }
-        flow.traffic = match below(random, 9) {
+        flow.traffic = match below(random, 10) {
             0 => Traffic::Backlogged,
             1 => Traffic::Size(size(random)),
             2 => Traffic::OnOff(OnOff {

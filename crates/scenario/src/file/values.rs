@@ -168,6 +168,28 @@ impl Textual for Host {
     }
 }
 
+impl Textual for Reordering {
+    fn schema() -> Schema {
+        json_schema!({"type": "string", "enum": ["fixed", "adaptive"]})
+    }
+    fn expected() -> String {
+        "`fixed` or `adaptive`".to_string()
+    }
+    fn read(text: &str) -> Result<Self, String> {
+        match text {
+            "fixed" => Ok(Reordering::Fixed),
+            "adaptive" => Ok(Reordering::Adaptive),
+            _ => Err(Self::expected()),
+        }
+    }
+    fn show(&self) -> String {
+        match self {
+            Reordering::Fixed => "fixed".to_string(),
+            Reordering::Adaptive => "adaptive".to_string(),
+        }
+    }
+}
+
 impl Textual for Waiting {
     fn schema() -> Schema {
         json_schema!({"type": "string", "enum": ["lost", "kept"]})

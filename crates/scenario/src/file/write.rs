@@ -9,7 +9,7 @@ use super::tables::{ClockTable, FlowTable, LinkTable, RecordTable, RestartTable,
 use super::traffic::TrafficEntry;
 use super::values::{Algorithm, List, Name, Quantity, Station, Step, Text, TraceName};
 use crate::clock::Clock;
-use crate::scenario::{FlowSpec, Hop, LinkSpec, Record, Restart, Scenario, Service};
+use crate::scenario::{FlowSpec, Hop, LinkSpec, Record, Reordering, Restart, Scenario, Service};
 use crate::scheme_string::{ByName, SchemeString, Words};
 use crate::traffic::Traffic;
 
@@ -151,6 +151,8 @@ impl From<&FlowSpec> for FlowTable {
             overhead: Some(Quantity(flow.overhead)),
             initial_window: Some(flow.initial_window),
             pacing_burst: (flow.pacing_burst != FlowSpec::PACING_BURST).then_some(flow.pacing_burst),
+            reordering: (flow.reordering != Reordering::Fixed).then_some(Text(flow.reordering)),
+            undo: (!flow.undo).then_some(false),
             traffic: Some(TrafficEntry::from(&flow.traffic)),
             start: Some(Quantity(flow.start)),
             start_within: Some(Quantity(flow.start_within)),

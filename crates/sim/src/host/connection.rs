@@ -166,7 +166,8 @@ impl Connection {
         Connection {
             number,
             encoding,
-            sender: Sender::new(shared.host, controller, &opening, config.pacing_burst),
+            sender: Sender::new(shared.host, controller, &opening, config.pacing_burst)
+                .with_quic(config.reordering, config.undo),
             receiver: Receiver::new(shared.host, feedback, config.ack_delay, config.receiver_clock),
             acks: AckArena::default(),
             outbox: Outbox::new(),

@@ -78,6 +78,8 @@ pub(crate) fn config(host: Host, traffic: Traffic) -> FlowConfig {
         overhead,
         initial_window: 10,
         pacing_burst: 10,
+        reordering: brakelight_scenario::scenario::Reordering::Fixed,
+        undo: true,
         traffic,
         start: Time::ZERO,
         stop: None,

@@ -39,6 +39,7 @@ use brakelight_core::units::{Bytes, Limit, Rate};
 use brakelight_registry::{AnyController, ControllerConfig, FeedbackConfig, Host};
 use brakelight_scenario::clock::Clock;
 use brakelight_scenario::outcome::MarkCounts;
+use brakelight_scenario::scenario::Reordering;
 use brakelight_scenario::traffic::Traffic;
 use brakelight_senders::controller::external::{self, External};
 use bundle::Bundle;
@@ -72,6 +73,10 @@ pub struct FlowConfig {
     pub initial_window: u32,
     /// QUIC: packets that may leave back to back after a pause, or fewer if the controller wants it.
     pub pacing_burst: u32,
+    /// QUIC: the packet threshold of loss detection.
+    pub reordering: Reordering,
+    /// QUIC: whether a reduction is taken back once all packets of its episode have arrived after all.
+    pub undo: bool,
     /// What the application sends.
     pub traffic: Traffic,
     /// When the flow starts.

@@ -7,6 +7,7 @@ use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Rate};
 use brakelight_registry::{ControllerConfig, FeedbackConfig, Host};
 use brakelight_scenario::clock::Clock;
+use brakelight_scenario::scenario::Reordering;
 use brakelight_scenario::traffic::{OnOff, Traffic};
 
 use super::acks::AckBody;
@@ -111,6 +112,44 @@ fn an_episode_whose_packets_all_arrive_late_is_undone() {
     let counters = world.host.counters();
     assert_eq!((counters.lost_packets, counters.undone_episodes), (1, 1));
     assert!(world.host.is_complete());
+}
+
+/// Which packets of 300 are sent again if every tenth comes behind six others, and what was undone.
+fn reordered(reordering: Reordering, undo: bool) -> (u64, u64) {
+    let flow = super::FlowConfig { reordering, undo, ..quic(300) };
+    let mut world = World::new(flow, RTT, |_, packet: &SimPacket| match packet.kind() {
+        Kind::Data { number, .. } if number % 10 == 5 => Verdict::Late(Duration::from_millis(7)),
+        _ => Verdict::Deliver,
+    })
+    .bottleneck(Rate::from_mbps(12), 100_000);
+    world.run(Time::from_secs(5));
+    assert!(world.host.is_complete());
+    let counters = world.host.counters();
+    (counters.lost_packets, counters.undone_episodes)
+}
+
+// rfc9002 6.1.1
+#[test]
+fn a_threshold_that_adapts_takes_a_reordered_packet_for_lost_once() {
+    let (lost, undone) = reordered(Reordering::Fixed, true);
+    assert!(lost > 20 && undone >= 3, "{lost} and {undone}");
+    let (lost, undone) = reordered(Reordering::Adaptive, true);
+    assert!((1..=3).contains(&lost) && undone >= 1, "{lost} and {undone}");
+}
+
+#[test]
+fn a_flow_may_keep_what_a_spurious_loss_made_of_its_window() {
+    assert_eq!(reordered(Reordering::Fixed, false).1, 0);
+    let late = |undo| {
+        let flow = super::FlowConfig { undo, ..quic(60) };
+        let mut world = World::new(flow, RTT, |_, packet: &SimPacket| match packet.kind() {
+            Kind::Data { number: 5, .. } => Verdict::Late(Duration::from_millis(30)),
+            _ => Verdict::Deliver,
+        });
+        world.run(ms(250));
+        world.cwnd()
+    };
+    assert!(late(false) <= 0.7 * late(true), "{} and {}", late(false), late(true));
 }
 
 /// A flow whose first 20 packets leave at once.

@@ -3,6 +3,8 @@
 //! ```text
 //! lost:   three newer packets acknowledged, or out for 9/8 max(srtt, latest rtt) and a newer one
 //!         acknowledged  rfc9002 6.1
+//!         the threshold of three stays, or grows by what arrives late: number + threshold is then above the
+//!         largest that was acknowledged before                                                   rfc9002 6.1.1
 //! PTO:    srtt + max(4 rttvar, 1 ms) + max_ack_delay, doubled per timeout; two probes each       rfc9002 6.2
 //! persistent congestion: all packets sent over 3 (srtt + max(4 rttvar, 1 ms) + max_ack_delay) are lost
 //!                                                                                                rfc9002 7.6
@@ -12,7 +14,7 @@
 //! - D1 No handshake: the connection starts with its 1-RTT keys and kInitialRtt.
 //! - D2 Packets declared lost are remembered until their payload is acknowledged; if every packet of an
 //!   episode arrives late, the episode is undone (RFC 9002 leaves this open; as picoquic's newreno.c, and not
-//!   quinn-proto 0.11.19, does it).
+//!   quinn-proto 0.11.19, does it), unless the flow says otherwise.
 //! - D3 Where RFC 9002 sends a PING because all that is in flight is payload that arrived in other packets,
 //!   those packets are declared lost at once, not when the PING is acknowledged.
 
@@ -20,13 +22,14 @@ use brakelight_core::controller::{Controller, SpuriousEvent, Timeout, TimeoutEve
 use brakelight_core::sender::Phase;
 use brakelight_core::sender::rtt::GRANULARITY;
 use brakelight_core::time::{Duration, Time};
+use brakelight_scenario::scenario::Reordering;
 
 use super::super::acks::AckBody;
 use super::ack::{Acked, Newest};
 use super::scoreboard::{State, Transmission};
 use super::{Forced, Sender};
 
-/// rfc9002 6.1.1
+/// rfc9002 6.1.1: kPacketThreshold
 const PACKET_THRESHOLD: u32 = 3;
 /// rfc9000 18.2: the default of max_ack_delay.
 pub(super) const MAX_ACK_DELAY: Duration = Duration::from_millis(25);
@@ -48,6 +51,10 @@ pub(super) struct Quic {
     first_sample_at: Option<Time>,
     /// Packets declared lost in this episode that have not arrived late.
     missing: u32,
+    /// So many newer packets must be acknowledged before one counts as lost.
+    threshold: u32,
+    reordering: Reordering,
+    undo: bool,
 }
 
 impl Default for Quic {
@@ -60,6 +67,9 @@ impl Default for Quic {
             last_sent_at: Time::ZERO,
             first_sample_at: None,
             missing: 0,
+            threshold: PACKET_THRESHOLD,
+            reordering: Reordering::Fixed,
+            undo: true,
         }
     }
 }
@@ -70,9 +80,23 @@ impl Quic {
         // rfc9002 6.2.1: no probe while a loss timer runs.
         if self.loss_at == Time::MAX { self.pto_at } else { self.loss_at }
     }
+
+    /// Packet `number` was declared lost and has arrived after all. The threshold becomes one that would have
+    /// waited for it: `largest` is still the newest packet that was acknowledged before.
+    fn note_reordering(&mut self, number: u32) {
+        if let (Reordering::Adaptive, Some(largest)) = (self.reordering, self.largest) {
+            self.threshold = self.threshold.max(largest.saturating_sub(number).saturating_add(1));
+        }
+    }
 }
 
 impl Sender {
+    /// The same sender, whose loss detection has these settings.
+    pub(in super::super) fn with_quic(mut self, reordering: Reordering, undo: bool) -> Self {
+        (self.quic.reordering, self.quic.undo) = (reordering, undo);
+        self
+    }
+
     /// The probe timeout with its backoff.
     pub(super) fn pto(&self) -> Duration {
         let base = self.rtt.pto(MAX_ACK_DELAY);
@@ -96,6 +120,9 @@ impl Sender {
         for part in fresh.drain(..) {
             for number in part.start..part.end {
                 let Transmission { segment, sent_at, .. } = self.transmissions[number];
+                if self.transmissions[number].state() == State::Lost {
+                    self.quic.note_reordering(number);
+                }
                 if let Some(segment) = self.segments.get_mut(segment) {
                     segment.delivered = true;
                 }
@@ -117,7 +144,7 @@ impl Sender {
         if self.rtt.has_sample() {
             self.quic.first_sample_at.get_or_insert(now);
         }
-        if sum.late > 0 && self.quic.missing > 0 {
+        if self.quic.undo && sum.late > 0 && self.quic.missing > 0 {
             self.quic.missing = self.quic.missing.saturating_sub(sum.late);
             if self.quic.missing == 0 {
                 self.counters.undone_episodes += 1;
@@ -154,7 +181,7 @@ impl Sender {
             let entry = &self.transmissions[number];
             if entry.state() == State::Outstanding {
                 let at = entry.sent_at + delay;
-                if largest - number < PACKET_THRESHOLD && at > now {
+                if largest - number < self.quic.threshold && at > now {
                     self.quic.loss_at = at;
                     break;
                 }
