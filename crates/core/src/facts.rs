@@ -208,13 +208,16 @@ pub enum Routers {
     Every,
 }
 
-/// The two profiles of the modelled host.
+/// The profiles of the modelled host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Host {
     /// SACK, RACK-TLP, PRR, RTO with F-RTO, delayed ACKs of 40 ms.
     Tcp,
     /// RFC 9002, delayed ACKs of 25 ms.
     Quic,
+    /// `Agent/TCP/Sack1` of ns-2.35: SACK without RACK, PRR and undo, timers in ticks of 10 ms, an ACK for
+    /// every packet.
+    Ns2,
 }
 
 /// A congestion control module of Linux.

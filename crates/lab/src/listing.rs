@@ -54,6 +54,7 @@ pub fn schemes(registry: &Registry) -> Listing {
         (Some(hosted), _) => hosted.name().split('/').next().unwrap_or_default(),
         (None, Host::Tcp) => "tcp",
         (None, Host::Quic) => "quic",
+        (None, Host::Ns2) => "ns2",
     };
     let defaults = schemes::defaults(registry).len();
     let (mut json, mut rows) = (Vec::new(), Vec::new());

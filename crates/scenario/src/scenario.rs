@@ -336,6 +336,16 @@ impl FlowSpec {
         }
     }
 
+    /// Gives the flow another profile of the host, with what that has by default.
+    pub fn set_host(&mut self, host: Host) {
+        self.host = host;
+        (self.mss, self.overhead) = packet_sizes(host);
+        if host == Host::Ns2 {
+            // ns-2.35 ns-default.tcl, windowInit_ and overhead_; tcp-sink.cc: an ACK for every packet.
+            (self.initial_window, self.jitter, self.ack_every) = (2, Duration::ZERO, 1);
+        }
+    }
+
     /// Returns what the flow means by its ECN bits.
     pub fn encoding(&self) -> Encoding {
         self.controller.build(&self.connection(Time::ZERO, Random::stream(0, &self.name))).encoding()
@@ -400,16 +410,21 @@ pub const fn ack_delay(host: Host) -> Duration {
         Host::Tcp => Duration::from_millis(40),
         // rfc9000 18.2, max_ack_delay
         Host::Quic => Duration::from_millis(25),
+        // ns-2.35 ns-default.tcl, TCPSink/DelAck, interval_
+        Host::Ns2 => Duration::from_millis(100),
     }
 }
 
 /// Returns the payload and headers of a full packet, 1500 bytes together.
 ///
 /// TCP: 20 bytes of IPv4, 20 of TCP, 12 of timestamps. QUIC: 20 of IPv4, 8 of UDP, 13 of short header with an
-/// 8-byte connection ID and a 4-byte number, 16 of AEAD tag, 8 of STREAM frame header.
+/// 8-byte connection ID and a 4-byte number, 16 of AEAD tag, 8 of STREAM frame header. ns-2: its
+/// own packets of 1000 bytes and headers of 40.
 pub fn packet_sizes(host: Host) -> (Bytes, Bytes) {
     match host {
         Host::Tcp => (Bytes(1448), Bytes(52)),
         Host::Quic => (Bytes(1435), Bytes(65)),
+        // ns-2.35 ns-default.tcl, packetSize_ and tcpip_base_hdr_size_
+        Host::Ns2 => (Bytes(1000), Bytes(40)),
     }
 }

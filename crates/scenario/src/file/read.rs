@@ -14,7 +14,7 @@ use crate::document::{Document, Node, Reason, Refusal};
 use crate::problem::InputError;
 use crate::scenario::{
     FlowSpec, Hop, LinkSpec, Record, Restart, Scenario, Service, Steps, TraceOffset, Waiting, ack_delay,
-    default_bin, packet_sizes,
+    default_bin,
 };
 use crate::scheme_string::{ByName, SchemeString};
 
@@ -234,8 +234,7 @@ fn flow(registry: &Registry, index: usize, table: FlowTable) -> Result<FlowSpec,
         flow.feedback = algorithm(registry, feedback, "feedback")?;
     }
     if let Some(host) = table.host {
-        flow.host = host.0;
-        (flow.mss, flow.overhead) = packet_sizes(flow.host);
+        flow.set_host(host.0);
     }
     flow.count = table.count.unwrap_or(flow.count);
     flow.ack_every = table.ack_every.unwrap_or(flow.ack_every);

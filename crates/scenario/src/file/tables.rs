@@ -151,7 +151,7 @@ tables! {
         controller: Text<Algorithm<ControllerConfig>>,
         /// What the receiver sends back; the controller's own if left out.
         feedback: Text<Algorithm<FeedbackConfig>>,
-        /// The profile of the hosts, `tcp` or `quic`; the controller's own if left out.
+        /// The profile of the hosts, `tcp`, `quic` or `ns2`; the controller's own if left out.
         host: Text<Host>,
         /// Packets that one ACK stands for.
         #[schemars(extend("default" = 2))]

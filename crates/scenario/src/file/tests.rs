@@ -505,7 +505,7 @@ fn what_is_wrong_with_json_is_said_as_of_a_file() {
         ),
         (
             &|json| json["flow"][0]["host"] = serde_json::json!(["tcp", 1]),
-            "flow `main`: host = `[tcp, 1]` is not `tcp` or `quic`, in quotes",
+            "flow `main`: host = `[tcp, 1]` is not `tcp`, `quic` or `ns2`, in quotes",
         ),
         (
             &|json| json["seed"] = serde_json::json!(1.5),

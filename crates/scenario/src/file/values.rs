@@ -148,22 +148,24 @@ impl Textual for TraceOffset {
 
 impl Textual for Host {
     fn schema() -> Schema {
-        json_schema!({"type": "string", "enum": ["tcp", "quic"]})
+        json_schema!({"type": "string", "enum": ["tcp", "quic", "ns2"]})
     }
     fn expected() -> String {
-        "`tcp` or `quic`".to_string()
+        "`tcp`, `quic` or `ns2`".to_string()
     }
     fn read(text: &str) -> Result<Self, String> {
         match text {
             "tcp" => Ok(Host::Tcp),
             "quic" => Ok(Host::Quic),
-            _ => Err("a host: `tcp` or `quic`".to_string()),
+            "ns2" => Ok(Host::Ns2),
+            _ => Err("a host: `tcp`, `quic` or `ns2`".to_string()),
         }
     }
     fn show(&self) -> String {
         match self {
             Host::Tcp => "tcp".to_string(),
             Host::Quic => "quic".to_string(),
+            Host::Ns2 => "ns2".to_string(),
         }
     }
 }

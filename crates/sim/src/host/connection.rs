@@ -43,7 +43,7 @@ impl Shared {
     pub(super) fn new(config: &FlowConfig) -> Self {
         let overhead = config.overhead.0 as u32;
         let ack_size = match config.host {
-            Host::Tcp => overhead,
+            Host::Tcp | Host::Ns2 => overhead,
             Host::Quic => overhead.saturating_sub(STREAM_FRAME) + ACK_FRAME,
         };
         Shared {

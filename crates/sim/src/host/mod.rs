@@ -577,6 +577,8 @@ mod application_tests;
 #[cfg(test)]
 mod harness;
 #[cfg(test)]
+mod ns2_tests;
+#[cfg(test)]
 mod quic_tests;
 #[cfg(test)]
 mod tcp_tests;

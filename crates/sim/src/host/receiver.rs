@@ -152,7 +152,7 @@ impl Receiver {
         flush: impl FnOnce(&mut Self),
     ) -> AckRequest {
         let urgent = match self.host {
-            Host::Tcp => self.is_urgent_tcp(now, segment),
+            Host::Tcp | Host::Ns2 => self.is_urgent_tcp(now, segment),
             Host::Quic => self.is_urgent_quic(number, packet.ecn()),
         };
         let action = self.feedback.on_packet(&Arrival {
@@ -251,7 +251,7 @@ impl Receiver {
             self.sizes.push(0);
         }
         self.sizes[segment] = payload;
-        if self.host == Host::Tcp {
+        if self.host != Host::Quic {
             self.touch(segment);
         }
         if segment == self.next {
@@ -299,7 +299,7 @@ impl Receiver {
         }
         self.receive_times.clear();
         match self.host {
-            Host::Tcp => {
+            Host::Tcp | Host::Ns2 => {
                 body.cumulative = self.next;
                 body.echoed = self.echoed;
                 self.last_ack_sent = self.next;

@@ -146,14 +146,13 @@ mod property {
 
         #[test]
         fn every_byte_arrives_exactly_once_whatever_the_path_does(
-            quic in any::<bool>(),
+            host in prop::sample::select(vec![Host::Tcp, Host::Quic, Host::Ns2]),
             seed in any::<u64>(),
             loss in 0_u32..400,
             late in 0_u32..200,
             twice in 0_u32..100,
             count in 1_u64..600,
         ) {
-            let host = if quic { Host::Quic } else { Host::Tcp };
             let (world, trace) = run(host, seed, loss, late, twice, count);
             let mss = super::config(host, Traffic::Backlogged).mss.0;
             prop_assert_eq!(world.host.counters().goodput_bytes, count * mss);

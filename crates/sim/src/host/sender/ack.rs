@@ -116,7 +116,7 @@ impl Sender {
         let una_before = self.segments.base();
         let mut sum = Acked::nothing();
         match self.host {
-            Host::Tcp => self.acknowledge_segments(ack, &mut sum),
+            Host::Tcp | Host::Ns2 => self.acknowledge_segments(ack, &mut sum),
             Host::Quic => self.acknowledge_numbers(ack, &mut sum),
         }
         if sum.mixed {
@@ -142,6 +142,7 @@ impl Sender {
         match self.host {
             Host::Tcp => self.recover_tcp(now, ack, &sum),
             Host::Quic => self.recover_quic(now, &sum),
+            Host::Ns2 => self.recover_sack1(now, ack, &sum),
         }
         let extras = (!ack.is_plain()).then(|| self.extras(now, ack, &sum));
 
@@ -186,6 +187,7 @@ impl Sender {
         match self.host {
             Host::Tcp => self.rearm_tcp(now, &sum),
             Host::Quic => self.rearm_quic(now),
+            Host::Ns2 => {}
         }
     }
 
@@ -298,6 +300,7 @@ impl Sender {
         match (recovery, self.host) {
             (RecoveryState::Recovery, _) => Bytes::ZERO,
             (_, Host::Tcp) => Bytes(sum.bytes),
+            (_, Host::Ns2) => self.growth_sack1(sum),
             // rfc9002 B.5
             (_, Host::Quic) => {
                 sum.list.iter().filter(|info| self.episode.may_grow(info.number)).map(|info| info.size).sum()
@@ -321,7 +324,7 @@ impl Sender {
         una: u32,
     ) -> (Option<Duration>, Duration) {
         match self.host {
-            Host::Tcp => {
+            Host::Tcp | Host::Ns2 => {
                 // Linux 6.12 tcp_input.c, tcp_clean_rtx_queue: the filters see the oldest packet, congestion
                 // control the newest.
                 let (first, last) = sum.fresh;
@@ -386,7 +389,7 @@ impl Sender {
             self.marks.bytes[kind] += bytes;
             *count = match self.host {
                 // Accurate ECN counts bytes, QUIC packets; the other follows from the packet size.
-                Host::Tcp => MarkCount { packets: bytes.div_ceil(self.mss), bytes: Bytes(bytes) },
+                Host::Tcp | Host::Ns2 => MarkCount { packets: bytes.div_ceil(self.mss), bytes: Bytes(bytes) },
                 Host::Quic => {
                     MarkCount { packets: u64::from(packets), bytes: Bytes(u64::from(packets) * self.mss) }
                 }
@@ -406,7 +409,7 @@ impl Sender {
         [marks.accelerate, marks.brake, marks.ce] = counts;
         self.count_marks(&marks);
         if counts.iter().any(|count| count.packets > 0) {
-            marks.exact = if self.host == Host::Tcp { Exact::Bytes } else { Exact::Packets };
+            marks.exact = if self.host == Host::Quic { Exact::Packets } else { Exact::Bytes };
         }
         marks
     }
@@ -414,7 +417,7 @@ impl Sender {
     /// The position, in an episode, of what has not been sent yet.
     pub(super) fn next_position(&self) -> u64 {
         u64::from(match self.host {
-            Host::Tcp => self.segments.end(),
+            Host::Tcp | Host::Ns2 => self.segments.end(),
             Host::Quic => self.transmissions.end(),
         })
     }
@@ -427,7 +430,8 @@ impl Sender {
 
     /// CE starts an episode unless one is going on.
     fn answer_ce(&mut self, now: Time, sum: &Acked) {
-        if !self.episode.is_open() {
+        let begins = if self.host == Host::Ns2 { self.takes_ce() } else { self.episode.is_open() };
+        if !begins {
             return;
         }
         // rfc9002 7.3.2, B.7: what was sent before the last episode began starts no new one.
@@ -437,6 +441,8 @@ impl Sender {
         }
         let newest = sum.newest().map_or(self.delivery.newest_sent_at(), |newest| newest.sent_at);
         self.begin_episode(now, Some(newest), 0);
-        self.episode.begin(Phase::Reduced, self.next_position());
+        if !self.episode.is_repairing() {
+            self.episode.begin(Phase::Reduced, self.next_position());
+        }
     }
 }

@@ -47,7 +47,7 @@ impl Sender {
     /// packet sent at `marked`, and lets PRR take over where it may.
     pub(super) fn begin_episode(&mut self, now: Time, marked: Option<Time>, lost: u64) {
         let prior = self.controller.cwnd().0;
-        self.held = self.controller.recovery() == Recovery::Prr;
+        self.held = self.host != Host::Ns2 && self.controller.recovery() == Recovery::Prr;
         let prr = self.host == Host::Tcp && self.held;
         let newest_lost = self.lost.last().map_or(self.delivery.newest_sent_at(), |info| info.sent_at);
         let event = LossEvent {

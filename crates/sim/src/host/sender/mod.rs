@@ -9,6 +9,7 @@
 //! | `tcp` | RACK, F-RTO, undo |
 //! | `timeout` | TCP's timers: tail loss probe, RTO |
 //! | `quic` | RFC 9002: packet and time thresholds, PTO, persistent congestion |
+//! | `sack1` | the recovery of ns-2, with its timer |
 //! | `prr` | what may be in flight while TCP repairs losses |
 //!
 //! The files import each other, since they are one type's methods, split by concept.
@@ -17,6 +18,7 @@ mod ack;
 mod episode;
 mod prr;
 mod quic;
+mod sack1;
 mod scoreboard;
 mod send;
 mod tcp;
@@ -45,7 +47,7 @@ pub(super) use send::Next;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Forced {
     None,
-    /// The first lost segment: TCP's after a timeout, QUIC's at the start of an episode.
+    /// The first lost segment: TCP's after a timeout, ns-2's after three duplicate ACKs, QUIC's at the start of an episode.
     Head,
     /// TCP's tail loss probe: new data, or the last segment again.
     Tail,
@@ -120,6 +122,7 @@ pub(super) struct Sender {
 
     tcp: tcp::Tcp,
     quic: quic::Quic,
+    sack1: sack1::Sack1,
 
     /// Packets declared lost that the controller has not heard of.
     lost: Vec<PacketInfo>,
@@ -139,7 +142,7 @@ impl Sender {
         let mss = connection.mss.0;
         let pacing_burst = u64::from(pacing_burst) * mss;
         let (rtt, pacer) = match host {
-            Host::Tcp => (RttEstimator::tcp(), Pacer::tcp()),
+            Host::Tcp | Host::Ns2 => (RttEstimator::tcp(), Pacer::tcp()),
             Host::Quic => (RttEstimator::quic(), Pacer::quic(pacing_burst, connection.now)),
         };
         let mut sender = Sender {
@@ -177,6 +180,7 @@ impl Sender {
             probe_stale: false,
             tcp: tcp::Tcp::default(),
             quic: quic::Quic::default(),
+            sack1: sack1::Sack1::default(),
             lost: Vec::new(),
             fresh: Vec::new(),
             rtt_sample: None,
@@ -279,6 +283,7 @@ impl Sender {
         let recovery = match self.host {
             Host::Tcp => self.tcp.deadline(),
             Host::Quic => self.quic.deadline(),
+            Host::Ns2 => self.sack1.deadline(),
         };
         recovery.min(self.pace_at).min(self.controller_at)
     }
@@ -298,6 +303,7 @@ impl Sender {
         match self.host {
             Host::Tcp => self.on_tcp_deadline(now),
             Host::Quic => self.on_quic_deadline(now),
+            Host::Ns2 => self.on_sack1_deadline(now),
         }
     }
 

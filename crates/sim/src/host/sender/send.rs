@@ -30,7 +30,7 @@ impl Sender {
 
     #[inline]
     fn pacing_rate(&self) -> Option<Rate> {
-        if self.rate.is_some() || self.host == Host::Tcp { self.rate } else { Some(self.quic_rate()) }
+        if self.rate.is_some() || self.host != Host::Quic { self.rate } else { Some(self.quic_rate()) }
     }
 
     /// rfc9002 7.7
@@ -80,6 +80,9 @@ impl Sender {
         if self.transmissions.end() == u32::MAX {
             // The numbers are used up, 6 TB later: the connection falls silent.
             return None;
+        }
+        if self.host == Host::Ns2 {
+            return self.choose_sack1(now);
         }
         if self.forced != Forced::None
             && let Some(segment) = self.choose_forced()
@@ -148,7 +151,7 @@ impl Sender {
 
     /// The bytes of `segment`, or of one that is new.
     #[inline]
-    fn size_of(&self, segment: Option<u32>) -> u64 {
+    pub(super) fn size_of(&self, segment: Option<u32>) -> u64 {
         match segment {
             Some(segment) => u64::from(self.segments[segment].size),
             None => self.unsent.min(self.mss),
@@ -234,13 +237,20 @@ impl Sender {
         match self.host {
             Host::Tcp => self.sent_tcp(now),
             Host::Quic => self.sent_quic(now),
+            Host::Ns2 => self.sent_sack1(now, segment, retransmission),
         }
         if self.decides_on_send {
             self.note_controller();
         }
         // Most bursts end at the window: that is known here, without another look at all that could leave.
         let unsent = self.size_of(None);
-        if self.forced == Forced::None && self.lost_queue.is_empty() && unsent > 0 && !self.fits(unsent) {
+        let bytes_count = self.host != Host::Ns2;
+        if bytes_count
+            && self.forced == Forced::None
+            && self.lost_queue.is_empty()
+            && unsent > 0
+            && !self.fits(unsent)
+        {
             self.stopped(now, Stop::Window);
             self.halt();
         }
@@ -256,10 +266,11 @@ impl Sender {
         entry.retransmitted = true;
         self.counters.retransmitted_packets += 1;
         self.counters.retransmitted_bytes += u64::from(entry.size);
-        if self.host != Host::Tcp {
-            return None;
+        match self.host {
+            Host::Quic => return None,
+            Host::Tcp => self.retransmitted_tcp(now, segment),
+            Host::Ns2 => {}
         }
-        self.retransmitted_tcp(now, segment);
         let old = &mut self.transmissions[before];
         if old.state() != State::Outstanding {
             return None;
@@ -267,7 +278,9 @@ impl Sender {
         old.set_state(State::Superseded);
         self.delivery.replace(u64::from(old.size));
         let was_retransmission = old.is_retransmission();
-        self.tcp.left_flight(was_retransmission);
+        if self.host == Host::Tcp {
+            self.tcp.left_flight(was_retransmission);
+        }
         Some(before)
     }
 
@@ -278,6 +291,7 @@ impl Sender {
         let rto = match self.host {
             Host::Tcp => self.rto(),
             Host::Quic => self.pto(),
+            Host::Ns2 => self.sack1.rto(),
         };
         // rfc5681 4.1; Linux 6.12 tcp.h, tcp_slow_start_after_idle_check: nothing is outstanding at all.
         if self.segments.is_empty() && idle > rto {
@@ -293,9 +307,9 @@ impl Sender {
     /// What a wait for the pacer is. To TCP it is as if there were nothing to send (Linux 6.12 tcp_output.c,
     /// tcp_write_xmit).
     #[inline]
-    fn paced(&self) -> Stop {
+    pub(super) fn paced(&self) -> Stop {
         match self.host {
-            Host::Tcp => Stop::Application,
+            Host::Tcp | Host::Ns2 => Stop::Application,
             Host::Quic => {
                 let again = self.lost_queue.len() as u64 * self.mss;
                 Stop::Pacer { waiting: self.unsent.saturating_add(again) }
@@ -305,7 +319,7 @@ impl Sender {
 
     /// The sender has to stop.
     #[inline]
-    fn stopped(&mut self, now: Time, stop: Stop) {
+    pub(super) fn stopped(&mut self, now: Time, stop: Stop) {
         let by_window = stop.is_by_window(self.delivery.inflight(), self.window());
         if self.burst || by_window {
             let (una, end) = (u64::from(self.segments.base()), u64::from(self.segments.end()));

@@ -52,7 +52,7 @@ fn a_flight_that_begins_on_an_empty_network_is_application_limited() {
         send(&mut sender, Time::ZERO, 3);
         let now = Time::from_millis(100);
         match host {
-            Host::Tcp => acknowledge(&mut sender, now, 3, Time::ZERO),
+            Host::Tcp | Host::Ns2 => acknowledge(&mut sender, now, 3, Time::ZERO),
             Host::Quic => {
                 let mut body = AckBody::default();
                 body.detail_mut().ranges.push(Range { start: 0, end: 3 });
