@@ -19,9 +19,11 @@ use crate::parallel;
 use crate::progress::Progress;
 use crate::runner::{Runner, Simulator};
 
+pub(crate) mod numbers;
 mod quick;
 mod rows;
 
+pub use numbers::Errors;
 pub use quick::Quick;
 pub use rows::{Judged, Measurement};
 

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use brakelight_core::time::Time;
 use brakelight_lab::figures::claims as figure;
-use brakelight_lab::reproduce::all;
+use brakelight_lab::reproduce::{Errors, all};
 use brakelight_lab::text::claims::{counts, sections_beside};
 use brakelight_links::trace::Trace;
 use brakelight_scenario::documents::{Claim, Claims, Verdict};
@@ -192,6 +192,7 @@ fn the_pages_say_what_the_kept_verdicts_say() {
     hold(KEPT, &kept.iter().map(line).collect::<String>());
     let simulated = ns2::read(&read_docs(ns2::KEPT));
     let (mut index, mut variants, mut own) = (Vec::new(), Vec::new(), Vec::new());
+    let mut errors = String::from("| | numbers | mean error | 90th percentile |\n|---|---|---|---|\n");
     let mut seen = 0;
     for (page, row, ids) in PAGES {
         let (mut its, mut shown, mut rest) = (Vec::new(), Vec::new(), &kept[..]);
@@ -234,7 +235,11 @@ fn the_pages_say_what_the_kept_verdicts_say() {
                 ("ABC that tunes itself", part("ADAPT-")),
             ])
         } else {
-            let said = on_recordings(&papers);
+            let mut said = on_recordings(&papers);
+            if let Some(off) = Errors::of(&its, &verdicts) {
+                said += &format!("\n{}\n", off.in_words());
+                errors += &format!("| {row} | {} | {:.3} | {:.3} |\n", off.count, off.mean, off.p90);
+            }
             let table = counts(&[("of the paper", papers.clone()), ("of no paper", ours.clone())]);
             index.push((row, papers));
             variants.extend(ours);
@@ -249,6 +254,7 @@ fn the_pages_say_what_the_kept_verdicts_say() {
     index.push(("all", kept.iter().collect()));
     let said = on_recordings(&kept.iter().collect::<Vec<_>>());
     check("../reproduction", "counts", &(counts(&index) + &said));
+    check("../reproduction", "errors", &errors);
 }
 
 #[test]

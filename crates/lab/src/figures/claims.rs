@@ -1,15 +1,14 @@
 //! Measured numbers beside those that claims state, as ratios.
 
 use brakelight_scenario::documents::{Claim, Verdict};
-use brakelight_scenario::experiment::{Check, Experiment, TOLERANCE, Target};
+use brakelight_scenario::experiment::{Experiment, TOLERANCE};
 
 use super::Figure;
 use super::canvas::{Anchor, Canvas, Colour, Point, Shape, Stroke, shortened};
 use super::chart::{SMALL, TEXT, TWO_COLUMNS};
 use super::font;
+use crate::reproduce::numbers::{Number, WIDEST, numbers};
 
-/// Ratios beyond this factor, or below its inverse, are drawn at the edge.
-const WIDEST: f64 = 8.0;
 const TICKS: [(f64, &str); 7] =
     [(0.125, "1/8"), (0.25, "1/4"), (0.5, "1/2"), (1.0, "1"), (2.0, "2"), (4.0, "4"), (8.0, "8")];
 const NAMES: f64 = 196.0;
@@ -41,55 +40,15 @@ struct Mark {
 }
 
 impl Mark {
+    fn new(Number { ratio, bound, .. }: Number, verdict: Verdict) -> Self {
+        Mark { ratio, bound, verdict }
+    }
+
     /// Where it is: 0 at the left end of the axis, 1 at the right.
     fn place(self) -> f64 {
         let ratio = self.ratio.clamp(1.0 / WIDEST, WIDEST);
         (libm::log(ratio) / libm::log(WIDEST) + 1.0) / 2.0
     }
-}
-
-/// The numbers that a verdict shows as measured: for each value, that of every point.
-fn measured(shown: &str) -> Vec<Vec<f64>> {
-    let value = |text: &str| {
-        let labeled = text.contains(": ");
-        let number = |part: &str| match part.rsplit_once(": ") {
-            Some((_, number)) => number.parse().ok(),
-            None if labeled => None,
-            None => part.parse().ok(),
-        };
-        text.split(", ").filter_map(number).collect()
-    };
-    shown.split("; ").map(value).collect()
-}
-
-/// How far `value` is from what `target` allows, in factors; 0 within.
-fn off(value: f64, target: Target) -> f64 {
-    if value > target.most {
-        libm::log(value / target.most)
-    } else if value < target.least {
-        libm::log(target.least / value.max(1e-9))
-    } else {
-        0.0
-    }
-}
-
-/// The marks of a claim: one for each number above zero that it states. Of several points the one that is
-/// farthest off counts, or the one farthest from the number where all are allowed.
-fn marks(check: &Check, claim: &Claim) -> Vec<Mark> {
-    let Check::Expression { check, show: None } = check else { return Vec::new() };
-    let values = measured(&claim.measured);
-    if values.len() != check.measured_values() {
-        return Vec::new();
-    }
-    let mark = |target: Target| {
-        let ratio = |value: f64| value / target.number;
-        let far = |value: f64| (off(value, target), libm::log(ratio(value).max(1e-9)).abs());
-        let positive = values[target.subject].iter().copied().filter(|value| *value >= 0.0);
-        let value = positive.max_by(|a, b| far(*a).partial_cmp(&far(*b)).expect("logarithms of numbers"))?;
-        let (ratio, bound) = (ratio(value), target.is_bound());
-        (target.number > 0.0).then_some(Mark { ratio, bound, verdict: claim.verdict })
-    };
-    check.targets().into_iter().filter_map(mark).collect()
 }
 
 /// Marks of one row and the lines that they stand on: 0 is the middle one.
@@ -131,7 +90,10 @@ pub fn claims(name: &str, experiments: &[Experiment], claims: &[Claim]) -> Optio
         let (own, others) = rest.split_at(experiment.claims.len());
         rest = others;
         let pairs = experiment.claims.iter().zip(own);
-        let marks: Vec<Mark> = pairs.flat_map(|(claim, verdict)| marks(&claim.check, verdict)).collect();
+        let stated = pairs.flat_map(|(claim, judged)| {
+            numbers(&claim.check, judged).into_iter().map(|number| Mark::new(number, judged.verdict))
+        });
+        let marks: Vec<Mark> = stated.collect();
         if !marks.is_empty() {
             rows.push((experiment, stacked(marks, width)));
         }
@@ -201,39 +163,7 @@ pub fn claims(name: &str, experiments: &[Experiment], claims: &[Claim]) -> Optio
 
 #[cfg(test)]
 mod tests {
-    use brakelight_scenario::experiment;
-
     use super::*;
-
-    fn marks_of(check: &str, shown: &str) -> Vec<(f64, bool)> {
-        let text = format!(
-            "id = \"X\"\ntitle = \"t\"\nsource = \"s\"\nschemes = [\"abc\"]\ntraces = [\"fixed\"]\n\
-             [[claim]]\nclaim = \"c\"\ncheck = \"{check}\""
-        );
-        let experiment = experiment::read("x.toml", &text).unwrap();
-        let mut claim = experiment.judge(None, &mut |_| None).remove(0);
-        claim.measured = shown.into();
-        marks(&experiment.claims[0].check, &claim).iter().map(|mark| (mark.ratio, mark.bound)).collect()
-    }
-
-    #[test]
-    fn a_mark_is_the_ratio_of_what_was_measured_to_the_number() {
-        assert_eq!(marks_of("utilization ~ 0.5", "0.6"), [(1.2, false)]);
-        assert_eq!(marks_of("utilization < 0.5", "0.25"), [(0.5, true)]);
-        assert_eq!(
-            marks_of("utilization ~ 0.5 and throughput_mbps ~ 1", "0.5; 2"),
-            [(1.0, false), (2.0, false)]
-        );
-        assert_eq!(marks_of("utilization ~ 0.5 and throughput_mbps ~ 1", "0.5"), []);
-        assert_eq!(marks_of("utilization < throughput_mbps", "0.5; 1"), []);
-    }
-
-    #[test]
-    fn of_several_points_the_one_farthest_off_is_drawn() {
-        let shown = "case no loss, 2 flows: 1, case b: 8, case c: 0.5";
-        assert_eq!(marks_of("utilization ~ 1", shown), [(8.0, false)]);
-        assert_eq!(marks_of("utilization >= 2", shown), [(0.25, true)]);
-    }
 
     #[test]
     fn marks_of_one_place_stand_on_lines_of_their_own() {
