@@ -1,6 +1,6 @@
 # The paths of the BMCC paper's figures in ns-2: one bottleneck with data both ways, ten bottlenecks in line, and
 # short flows. Every setting is `name=value` on the command line; `scripts/ns2` gives them, and reads what is
-# printed: lines `run NAME VALUE`, `link NAME KEY VALUE`, `flow NAME KEY VALUE`. Needs ns-2.35.
+# printed on standard error: lines `run NAME VALUE`, `link NAME KEY VALUE`, `flow NAME KEY VALUE`. Needs ns-2.35.
 #
 # What is not set here has ns-2's own default (tcl/lib/ns-default.tcl): tcpTick_ 0.01 s, minrto_ 0.2 s, first window
 # of two packets, no pause between packets (overhead_ 0), an ACK for every packet.
@@ -250,24 +250,24 @@ proc report {} {
     foreach name [lsort [array names watched]] {
         set after [counts $name]
         foreach key {bytes data_packets data_dropped ack_packets ack_dropped byte_seconds} now $after then $before($name) {
-            puts "link $name $key [expr {$now - $then}]"
+            puts stderr "link $name $key [expr {$now - $then}]"
         }
     }
     foreach {name sender} $senders {
-        puts "flow $name packets [expr {[$sender set ack_] - $acked_before($name)}]"
+        puts stderr "flow $name packets [expr {[$sender set ack_] - $acked_before($name)}]"
         foreach {key variable} {timeouts nrexmit_ sent_again nrexmitpack_ cuts ncwndcuts_ ecn necnresponses_} {
-            puts "flow $name $key [$sender set $variable]"
+            puts stderr "flow $name $key [$sender set $variable]"
         }
     }
     if {$p(size) > 0} {
         set sum 0.0
         foreach time $times { set sum [expr {$sum + $time}] }
-        puts "run completed [llength $times]"
-        puts "run open [array size begun]"
-        if {[llength $times] > 0} { puts "run completion_ms_mean [expr {$sum / [llength $times]}]" }
+        puts stderr "run completed [llength $times]"
+        puts stderr "run open [array size begun]"
+        if {[llength $times] > 0} { puts stderr "run completion_ms_mean [expr {$sum / [llength $times]}]" }
     }
-    puts "run seconds $seconds"
-    puts "run ns_version [ns-version]"
+    puts stderr "run seconds $seconds"
+    puts stderr "run ns_version [ns-version]"
     exit 0
 }
 
@@ -284,7 +284,7 @@ proc sample {last} {
         incr timeouts [$sender set nrexmit_]
     }
     set use [expr {($now - $last) * 8 / ($p(rate) * 1e6 * $p(every))}]
-    puts [format "sample %g %.4f %.0f %d" [$ns now] $use $windows $timeouts]
+    puts stderr [format "sample %g %.4f %.0f %d" [$ns now] $use $windows $timeouts]
     $ns at [expr {[$ns now] + $p(every)}] [list sample $now]
 }
 
