@@ -136,7 +136,8 @@ fn marks_on_one_flight_halve_the_window_once() {
         if packet.size > 500 && [6, 21].contains(&sent) { Verdict::Mark } else { Verdict::Deliver }
     });
     world.run(ms(105));
-    // Five packets were acknowledged before the first mark; while the reaction lasts, none adds to the window.
+    // Five packets were acknowledged before the first mark. While the reaction lasts, none adds to the
+    // window.
     assert_eq!(world.cwnd(), 22.5);
 }
 

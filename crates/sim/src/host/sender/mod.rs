@@ -47,7 +47,8 @@ pub(super) use send::Next;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Forced {
     None,
-    /// The first lost segment: TCP's after a timeout, ns-2's after three duplicate ACKs, QUIC's at the start of an episode.
+    /// The first lost segment: TCP's after a timeout, ns-2's after three duplicate ACKs, QUIC's at the start
+    /// of an episode.
     Head,
     /// TCP's tail loss probe: new data, or the last segment again.
     Tail,

@@ -3,7 +3,8 @@
 //!
 //! ```text
 //! RTO:       srtt + 4 rttvar, 0.2 s at least as a whole, doubled per timeout, 60 s at most; 3 s before the
-//!            first sample; one sample at a time, in whole ticks of 10 ms         tcp.cc rtt_update, rtt_timeout
+//!            first sample; one sample at a time, in whole ticks of 10 ms
+//!                                                                    tcp.cc rtt_update, rtt_timeout
 //! loss:      three duplicate ACKs that SACK something; the first two let a new packet out
 //!                                                                    tcp-sack1.cc recv, tcp.cc send_one
 //! recovery:  the window is reduced at once; pipe = packets out - 3; an ACK takes one from it, one that
