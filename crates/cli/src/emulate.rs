@@ -17,7 +17,7 @@ use brakelight_emulator::forward::ForwardSettings;
 use brakelight_emulator::measure;
 use brakelight_emulator::meter::Live;
 use brakelight_emulator::outcome::Directions;
-use brakelight_emulator::spec::{Bottleneck, DirectionSpec};
+use brakelight_emulator::spec::{Bottleneck, DirectionSpec, SpecError, parse_element_with};
 use brakelight_files::folder::Folder;
 use brakelight_files::system::AsInvoker;
 use brakelight_lab::jobs::JobOutcome;
@@ -58,6 +58,10 @@ pub struct Arguments {
     /// Probability that a packet is lost, in each direction
     #[arg(long, value_name = "P", default_value = "0", value_parser = probability, allow_hyphen_values = true)]
     pub loss: f64,
+    /// What packets pass behind the link, in each direction: `jitter:mean=5ms`, `reorder:rate=0.01`; may be
+    /// repeated, and `list elements` shows all
+    #[arg(long = "element", value_name = "ELEMENT")]
+    pub elements: Vec<String>,
     /// The queue of both links: `codel`, `pie:target=20ms` [default: droptail]
     #[arg(long, value_name = "QUEUE")]
     pub queue: Option<String>,
@@ -191,12 +195,17 @@ fn write(
     let notes = run::notes(&outcome.run);
     let table = Table::of(JobOutcome::of(vec![outcome]).into_iter().collect(), &drawn);
     let [up, down] = words;
+    let elements = match arguments.elements.as_slice() {
+        [] => "none".to_string(),
+        elements => elements.join(", "),
+    };
     let command: Vec<_> = arguments.command.iter().map(|word| word.to_string_lossy()).collect();
     let table = Table {
         title: command.join(" "),
         setting: vec![
             ("up".to_string(), up),
             ("down".to_string(), down),
+            ("path elements of each direction".to_string(), elements),
             ("delay of each direction".to_string(), arguments.delay.to_string()),
             ("loss in each direction".to_string(), arguments.loss.to_string()),
             ("seed".to_string(), arguments.seed.to_string()),
@@ -267,12 +276,17 @@ fn direction(
     queue: Option<&str>,
     names: &Names,
 ) -> Result<DirectionSpec, Failure> {
+    let elements = arguments.elements.iter().map(|text| parse_element_with(registry, text));
+    let elements = elements
+        .collect::<Result<_, _>>()
+        .map_err(|error: SpecError| Failure::input(format!("--element: {error}")))?;
     let mut direction = DirectionSpec::open(name, arguments.seed);
     let queue = queue.or(arguments.queue.as_deref()).unwrap_or(DEFAULT_QUEUE);
     direction.link = service
         .map(|service| Bottleneck::parse_with(registry, name, service, queue, arguments.buffer, names))
         .transpose()
         .map_err(|error| Failure::input(format!("--{name}: {error}")))?;
+    direction.elements = elements;
     direction.loss = arguments.loss;
     direction.delay = arguments.delay;
     direction.classifier = arguments.abc_by;

@@ -206,6 +206,10 @@ const LINES: &[&str] = &[
     "emulate --delay soon -- true",
     "emulate --loss 2 -- true",
     "emulate --loss some -- true",
+    "emulate --element jiter -- true",
+    "emulate --element jitter:mean -- true",
+    "emulate --element loss:rate=2 -- true",
+    "emulate --element encapsulate -- true",
     "emulate --seed -1 -- true",
     "emulate --log numbers.down -- true",
     // QUIC.

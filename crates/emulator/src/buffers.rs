@@ -10,6 +10,7 @@ use std::io;
 
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Limit};
+use brakelight_links::elements::ElementConfig;
 use brakelight_scenario::scenario::Service;
 
 use crate::spec::{Bottleneck, DirectionSpec};
@@ -33,7 +34,8 @@ const SYSCTLS: [&str; 2] = ["net/ipv4/tcp_rmem", "net/ipv4/tcp_wmem"];
 /// Returns the limit that a flow over both directions needs, or `None` where no link limits its rate.
 pub(crate) fn needed(up: &DirectionSpec, down: &DirectionSpec) -> Option<Bytes> {
     let recorded = longest_recorded(up) + longest_recorded(down);
-    let rtt = (up.delay + down.delay + recorded).max(MIN_RTT);
+    let elements = of_elements(up) + of_elements(down);
+    let rtt = (up.delay + down.delay + elements + recorded).max(MIN_RTT);
     let held = |direction: &DirectionSpec| direction.link.as_ref().map(|link| under_way(link, rtt));
     let most = held(up).max(held(down))?;
     Some(Bytes(most.saturating_mul(FACTOR).min(MAX).next_multiple_of(4096)))
@@ -61,6 +63,17 @@ fn under_way(link: &Bottleneck, rtt: Duration) -> u64 {
     };
     let pipe = u128::from(per_second) * u128::from(rtt.as_nanos()) / 1_000_000_000;
     u64::try_from(pipe).unwrap_or(u64::MAX).saturating_add(queue)
+}
+
+/// The longest delay of a direction's elements that delay by a plan. What others add is little beside
+/// [`FACTOR`].
+fn of_elements(direction: &DirectionSpec) -> Duration {
+    let delay = |element: &ElementConfig| match element {
+        ElementConfig::Delay(config) => config.delay,
+        ElementConfig::DelaySteps(config) => config.delays.0.iter().copied().max().unwrap_or(Duration::ZERO),
+        _ => Duration::ZERO,
+    };
+    direction.elements.iter().map(delay).fold(Duration::ZERO, |sum, delay| sum + delay)
 }
 
 /// The longest delay that is replayed to a direction's packets.
@@ -142,6 +155,14 @@ mod tests {
         let trace = link.trace().unwrap();
         let mean = trace.mean_rate(Bytes(PACKET)).bytes_in(Duration::from_secs(1)).0;
         assert!(under_way(&link, Duration::from_secs(1)) > mean, "its busiest second is above its mean");
+    }
+
+    #[test]
+    fn delay_by_an_element_counts_as_delay_by_the_line() {
+        let line = direction(Some("720Mbps"), Limit::Packets(250), Duration::from_millis(80));
+        let mut element = direction(Some("720Mbps"), Limit::Packets(250), Duration::ZERO);
+        element.elements = vec![ElementConfig::new("delay", &[("delay", "80ms")]).unwrap()];
+        assert_eq!(needed(&element, &element.clone()), needed(&line, &line.clone()));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! steps = time:rate,time:rate,...     500ms:12Mbps,500ms:24Mbps       starts over after the last
 //! trace = a known name, a Mahimahi trace file, or a recording (`.bltrace`)
 //! queue = NAME[:option=value,...]     codel:target=20ms
+//! element, likewise                   jitter:mean=5ms
 //! ```
 //!
 //! A packet passes the link, then what was recorded of delay and loss with its trace, then the path elements,
@@ -16,12 +17,12 @@ use brakelight_core::packet::Direction;
 use brakelight_core::parameters::{ParameterError, Value as _};
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Bytes, Limit, Rate};
-use brakelight_links::elements::{AnyElement, ElementConfig};
+use brakelight_links::elements::{AnyElement, ElementConfig, Role};
 use brakelight_links::link::steps::{self, Schedule};
 use brakelight_links::replay::Conditions;
 use brakelight_links::trace::Trace;
 use brakelight_links::{delay, loss};
-use brakelight_registry::{BuildError, QUEUES, QueueConfig, Registry};
+use brakelight_registry::{BuildError, ELEMENTS, QUEUES, QueueConfig, Registry};
 use brakelight_scenario::build::site;
 use brakelight_scenario::measure::describe_service;
 use brakelight_scenario::scenario::{LinkSpec, Service, Steps, TraceOffset};
@@ -109,6 +110,25 @@ pub enum SpecError {
     )]
     Header {
         /// The queue.
+        name: &'static str,
+        /// Those that work.
+        valid: String,
+    },
+    /// The words are not a path element's.
+    #[error("`{text}` is not a path element such as `reorder` or `jitter:mean=5ms`")]
+    ElementWords {
+        /// The words.
+        text: String,
+    },
+    /// There is no such path element, or not with these options.
+    #[error("{0}")]
+    Element(BuildError),
+    /// A tunnel's end, which needs another one behind it.
+    #[error(
+        "path element `{name}` is one end of a tunnel, which only a scenario can have: valid are {valid}"
+    )]
+    Tunnel {
+        /// The element.
         name: &'static str,
         /// Those that work.
         valid: String,
@@ -297,6 +317,23 @@ pub fn parse_queue_with(registry: &Registry, text: &str) -> Result<SchemeString<
     let queue = SchemeString::from_words_with(registry, words)?;
     usable(&queue)?;
     Ok(queue)
+}
+
+/// Returns a path element of `registry` by name and options.
+pub fn parse_element_with(registry: &Registry, text: &str) -> Result<ElementConfig, SpecError> {
+    let words = Words::parse(text).ok_or_else(|| SpecError::ElementWords { text: text.to_string() })?;
+    let element =
+        SchemeString::<ElementConfig>::from_words_with(registry, words).map_err(SpecError::Element)?;
+    if is_tunnel(element.role()) {
+        let alone = |name: &&str| ElementConfig::new(name, &[]).is_ok_and(|config| !is_tunnel(config.role()));
+        let valid: Vec<_> = ELEMENTS.iter().map(|entry| entry.name).filter(alone).collect();
+        return Err(SpecError::Tunnel { name: element.name(), valid: valid.join(", ") });
+    }
+    Ok((*element).clone())
+}
+
+fn is_tunnel(role: Role) -> bool {
+    matches!(role, Role::TunnelBegins | Role::TunnelEnds)
 }
 
 fn usable(queue: &QueueConfig) -> Result<(), SpecError> {

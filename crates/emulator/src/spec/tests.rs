@@ -76,6 +76,26 @@ fn elements_come_in_the_order_link_elements_loss_delay() {
 }
 
 #[test]
+fn an_element_is_spelled_as_in_a_scenario() {
+    let parse = |text| parse_element_with(&Registry::standard(), text);
+    let jitter = parse("jitter:mean=20ms,spread=20ms").unwrap();
+    assert_eq!(jitter, ElementConfig::new("jitter", &[("mean", "20ms"), ("spread", "20ms")]).unwrap());
+    assert_eq!(parse("burst-loss").unwrap(), ElementConfig::new("gilbert-elliott", &[]).unwrap());
+    let refused = |text| parse(text).unwrap_err().to_string();
+    assert!(
+        refused("jitter:mean").contains("`jitter:mean` is not a path element such as"),
+        "{}",
+        refused("jitter:mean")
+    );
+    assert!(refused("jiter").contains("jitter"), "{}", refused("jiter"));
+    assert!(refused("loss:rate=2").contains("0 to 1"), "{}", refused("loss:rate=2"));
+    for tunnel in ["encapsulate", "decapsulate"] {
+        let text = refused(tunnel);
+        assert!(text.contains(tunnel) && text.contains("valid are delay, delay-steps, loss"), "{text}");
+    }
+}
+
+#[test]
 fn recorded_delay_and_loss_come_behind_the_link_and_back() {
     let mut recording = Recording::new(Duration::from_secs(1));
     let rates = vec![(Duration::ZERO, Rate::from_mbps(12))];
