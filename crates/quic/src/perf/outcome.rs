@@ -10,6 +10,7 @@ use brakelight_scenario::measure::distribution::Distribution;
 use brakelight_scenario::measure::jain;
 use brakelight_scenario::outcome::{FlowOutcome, MarkCounts, Run};
 
+use super::STREAM_WINDOW;
 use super::client::{Flow, Measurement, Plan, Work};
 use super::identity::Trust;
 use super::watch::SenderReport;
@@ -32,8 +33,32 @@ pub fn notes(plan: &Plan, controller: &str, measured: &Measurement) -> Vec<Strin
             ));
         }
     }
+    if matches!(plan.work, Work::Upload | Work::Download) {
+        notes.extend(measured.flows.iter().find_map(window_limited));
+    }
     notes.extend(measured.flows.iter().flat_map(|flow| flow.report.notes.iter().cloned()));
     notes
+}
+
+/// The share of a stream's window that is under way on average where the window, and not the path, holds the
+/// flow back.
+const FULL: f64 = 0.9;
+
+/// What to say of a flow that its flow-control window limited. No QUIC stack counts for how long it was
+/// limited, as the kernel does for TCP. But what is under way on average is the rate times the time that
+/// each byte takes (Little 1961), and a window that is nearly full of it lets no more through.
+fn window_limited(Flow { received, report, .. }: &Flow) -> Option<String> {
+    let rtt_micros = report.rtt.summary()?.mean * 1e3;
+    let under_way = received.payload as f64 * rtt_micros / received.micros.max(1) as f64;
+    let share = under_way / f64::from(STREAM_WINDOW);
+    (share >= FULL).then(|| {
+        format!(
+            "the flow-control window of {} MiB was {:.0} % full on average: it limited a connection, not the path; \
+             --connections spreads the load over several",
+            STREAM_WINDOW >> 20,
+            share.min(1.0) * 100.0
+        )
+    })
 }
 
 /// Returns the row of `measured`: what `controller` did towards `server`, both as the user wrote them.
@@ -131,6 +156,8 @@ fn responses(seen: &Distribution) -> BTreeMap<String, f64> {
 mod tests {
     use std::net::Ipv4Addr;
 
+    use brakelight_core::time::Duration;
+
     use super::*;
     use crate::perf::Control;
     use crate::perf::client::Until;
@@ -144,6 +171,22 @@ mod tests {
                 "micros": [[18446744073709551615, 4294967295], [18446744073709551615, 4294967295]]},
         "least_rtt_nanos": 18446744073709551615, "notes": []
     }"#;
+
+    #[test]
+    fn a_connection_that_its_window_limits_is_named() {
+        let flow = |mbps: u64| {
+            let mut report = SenderReport::default();
+            report.rtt.record(Duration::from_millis(200));
+            // Bytes in ten seconds.
+            let payload = mbps * 1_250_000;
+            let received = Received { payload, wire: payload, micros: 10_000_000, done: true };
+            Flow { received, report, exchanges: None }
+        };
+        // 16 MiB in 200 ms are 671 Mbit/s.
+        let note = window_limited(&flow(640)).unwrap();
+        assert!(note.starts_with("the flow-control window of 16 MiB was 95 % full on average"), "{note}");
+        assert_eq!(window_limited(&flow(500)), None);
+    }
 
     #[test]
     fn whatever_numbers_a_server_claims_there_is_a_row() {
