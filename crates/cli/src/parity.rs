@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use brakelight_core::time::Duration;
+use brakelight_emulator::window_limited::WORDS;
 use brakelight_files::folder::Folder;
 use brakelight_files::system::AsInvoker;
 use brakelight_lab::parity::{self, Document, Hosts, Judged, Pair, pairs, side_by_side};
@@ -176,6 +177,9 @@ fn in_own_process(pair: &Pair, host: RealHost, seed: u32) -> Result<Run, Failure
     let said = String::from_utf8_lossy(&output.stderr);
     if !output.status.success() {
         return Err(failed(said.lines().last().unwrap_or("its process printed nothing").trim()));
+    }
+    for note in said.lines().filter(|line| line.contains(WORDS)) {
+        text::say(&format!("{}, seed {}: {note}", pair.label, scenario.seed));
     }
     let document: Runs =
         serde_json::from_slice(&output.stdout).map_err(|error| failed(&error.to_string()))?;

@@ -48,6 +48,68 @@ fn a_ping_takes_the_delay_of_both_directions_over_both_protocols() {
 }
 
 #[test]
+fn path_elements_act_in_both_directions_in_the_order_given() {
+    if !can_emulate("path elements") || !has("ping", "path elements") {
+        return;
+    }
+    let world = World::new("emulate-elements");
+    let output = world.run(
+        &[],
+        &[
+            "--element",
+            "delay:delay=30ms",
+            "--element",
+            "duplicate:rate=1",
+            "--",
+            "sh",
+            "-c",
+            "ping -c1 -W30 $BRAKELIGHT_HOST >/dev/null && ping -c2 -i1 -W30 $BRAKELIGHT_HOST",
+        ],
+    );
+    let printed = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(round_trips(&printed).iter().all(|time| *time >= 60.0), "{printed}");
+    assert!(printed.contains("DUP!"), "{printed}");
+}
+
+#[test]
+fn a_flow_that_its_window_limits_is_named_with_what_to_do() {
+    if !can_emulate("a window's limit") || !has("iperf3", "a window's limit") {
+        return;
+    }
+    let world = World::new("emulate-window");
+    let warned = |line: &str| {
+        let output = world.run(
+            &[],
+            &[
+                "--up",
+                "20Mbps",
+                "--down",
+                "20Mbps",
+                "--delay",
+                "50ms",
+                "--server",
+                "iperf3 -s -1 >/dev/null",
+                "--",
+                "sh",
+                "-c",
+                line,
+            ],
+        );
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{said}");
+        said.lines().filter(|line| line.contains("not by the path")).map(str::to_string).collect::<Vec<_>>()
+    };
+    // A window of 64 KB carries 5 Mbit/s at 100 ms.
+    let limited = warned("iperf3 -c $BRAKELIGHT_HOST -t 3 -w 32K >/dev/null");
+    let [line] = &limited[..] else { panic!("{limited:?}") };
+    assert!(line.starts_with("note: ") && line.contains(":5201: limited by its "), "{line}");
+    assert!(line.contains(" % of the ") && line.contains("program"), "{line}");
+    let free = warned("iperf3 -c $BRAKELIGHT_HOST -t 3 >/dev/null");
+    assert!(free.is_empty(), "{free:?}");
+}
+
+#[test]
 fn standard_streams_and_the_exit_code_are_the_commands() {
     if !can_emulate("the streams of a command") {
         return;

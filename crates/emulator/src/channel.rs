@@ -60,7 +60,8 @@ pub(crate) enum Order {
 /// From the first process of the namespaces.
 #[derive(Debug)]
 pub(crate) enum Report {
-    /// The namespaces are ready; carries the devices.
+    /// The namespaces are ready; carries the devices of the outer side and of the inner one, then the sockets
+    /// that hear of TCP's.
     Ready(Vec<OwnedFd>),
     /// Something that the user should know of them, before they are ready.
     Note(String),

@@ -27,6 +27,7 @@ use crate::nat::{Forwarding, NetworkLock, Table};
 use crate::netlink::Netlink;
 use crate::supervisor::{PATIENCE, Supervisor};
 use crate::sysctl;
+use crate::window_limited::{Buffers, Listener, Tally};
 
 /// How long a server is given until it listens.
 const LISTEN_WITHIN: Duration = Duration::from_secs(30);
@@ -96,6 +97,9 @@ pub struct Namespaces {
     owner: Pid,
     channel: Option<Channel>,
     devices: Option<[OwnedFd; 2]>,
+    listeners: Vec<Listener>,
+    tally: Tally,
+    buffers: Buffers,
     // Before the supervisor, which waits for it to be gone.
     supervisor: Option<Supervisor>,
     environment: Vec<(OsString, OsString)>,
@@ -118,6 +122,11 @@ impl Namespaces {
             return Err(CommandError::NatNeedsRoot);
         }
         let around = plan::around();
+        let buffers = match socket_buffers {
+            _ if setting.keep_sysctls => Buffers::Kept,
+            Some(_) => Buffers::Enough,
+            None => Buffers::Unknown,
+        };
         let socket_buffers = socket_buffers.filter(|_| !setting.keep_sysctls);
         let account = Account::invoking();
         let has_v6 = Path::new("/proc/net/if_inet6").exists();
@@ -159,6 +168,9 @@ impl Namespaces {
             owner,
             channel: Some(channel),
             devices: None,
+            listeners: Vec::new(),
+            tally: Tally::default(),
+            buffers,
             supervisor,
             environment: environment(&plan, around.is_some() && attach && !setting.nat),
             addresses: plan.addresses,
@@ -169,15 +181,17 @@ impl Namespaces {
             listening: BTreeSet::new(),
             ended: BTreeMap::new(),
         };
-        let devices = loop {
+        let mut fds = loop {
             match namespaces.channel().next_report().doing("building the namespaces")? {
                 Some(Report::Note(text)) => namespaces.notes.push(text),
-                Some(Report::Ready(devices)) => break devices,
+                Some(Report::Ready(fds)) => break fds,
                 Some(Report::Failed(why)) => return Err(NamespaceError::Inside(why).into()),
                 _ => return Err(NamespaceError::Gone.into()),
             }
         };
-        namespaces.devices = devices.try_into().ok();
+        let listeners = fds.split_off(fds.len().min(2));
+        namespaces.listeners = listeners.into_iter().map(Listener::from).collect();
+        namespaces.devices = fds.try_into().ok();
         // Only now does the table stand that tells other emulators of this one.
         if let Some(supervisor) = &mut namespaces.supervisor {
             supervisor.give_way();
@@ -288,6 +302,16 @@ impl Namespaces {
         self.ended.get(&program.0).copied()
     }
 
+    /// Returns what to tell the user of flows that their windows limited, and not the path, as far as the
+    /// kernel counted by now.
+    pub fn window_limits(&mut self) -> Option<String> {
+        for listener in &self.listeners {
+            // What cannot be had is not missed: it only makes a warning.
+            let _ = listener.finish(&mut self.tally);
+        }
+        self.tally.warning(self.buffers)
+    }
+
     /// Ends everything: servers get SIGTERM and up to two seconds.
     pub fn finish(mut self) {
         self.close();
@@ -316,10 +340,13 @@ impl Namespaces {
             }
         };
         let (reported, signalled) = {
-            let mut fds = [
+            let mut fds = vec![
                 PollFd::new(self.channel().as_fd(), PollFlags::POLLIN),
                 PollFd::new(signals.fd.as_fd(), PollFlags::POLLIN),
             ];
+            fds.extend(
+                self.listeners.iter().map(|listener| PollFd::new(listener.as_fd(), PollFlags::POLLIN)),
+            );
             match poll(&mut fds, timeout) {
                 Err(Errno::EINTR) => return Ok(Event::Reported),
                 other => other.doing("waiting for the command")?,
@@ -327,6 +354,9 @@ impl Namespaces {
             let ready = |fd: &PollFd<'_>| fd.revents().is_some_and(|events| !events.is_empty());
             (ready(&fds[0]), ready(&fds[1]))
         };
+        for listener in &self.listeners {
+            listener.hear(&mut self.tally, &BTreeSet::new());
+        }
         if signalled && let Some((signal, sender)) = signals.next() {
             return Ok(Event::Signal(signal, sender));
         }

@@ -116,7 +116,8 @@ where
         })?
     };
     let ended = run_programs(&mut namespaces, setup.servers, setup.command, setup.ports, &signals);
-    let (addresses, notes) = (namespaces.addresses(), namespaces.notes().to_vec());
+    let (addresses, mut notes) = (namespaces.addresses(), namespaces.notes().to_vec());
+    notes.extend(namespaces.window_limits());
     // Servers say goodbye over the path.
     namespaces.finish();
     stop.set();

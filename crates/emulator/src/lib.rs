@@ -26,6 +26,7 @@
 //! | [`namespace`], [`address`] | the namespaces, devices and addresses of both sides |
 //! | [`channel`] | what the first process of the namespaces is told, and what it reports |
 //! | `sysctl`, `buffers` | settings of a network namespace; those that hold a fast flow back |
+//! | [`window_limited`] | which flows their windows held back, by the kernel's counters |
 //! | `nat`, `supervisor` | the way to the real network; how things are undone when the emulator is killed |
 
 pub mod address;
@@ -55,4 +56,5 @@ mod sysctl;
 pub mod tuple;
 mod veth;
 pub mod watch;
+pub mod window_limited;
 pub mod workload;

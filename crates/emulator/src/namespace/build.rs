@@ -16,6 +16,7 @@ use crate::nat;
 use crate::netlink::Netlink;
 use crate::sysctl::set;
 use crate::veth;
+use crate::window_limited;
 
 /// What init keeps open of the two sides.
 #[derive(Debug)]
@@ -32,8 +33,9 @@ pub(crate) struct Sides {
     pub(crate) note: Option<String>,
 }
 
-/// Builds both sides. Returns what init keeps open, and the two devices: the outer one first.
-pub(crate) fn build(plan: &Plan) -> Result<(Sides, [OwnedFd; 2]), NamespaceError> {
+/// Builds both sides. Returns what init keeps open, and descriptors for the emulator: of the outer device, of
+/// the inner one, then those that hear of the TCP sockets of the sides that are its own.
+pub(crate) fn build(plan: &Plan) -> Result<(Sides, Vec<OwnedFd>), NamespaceError> {
     let own_proc = own_mounts(plan.attach.is_some());
     let private = plan.attach.is_none();
     if private {
@@ -52,6 +54,8 @@ pub(crate) fn build(plan: &Plan) -> Result<(Sides, [OwnedFd; 2]), NamespaceError
         .map(|table| nat::Translation::start(table, plan.addresses))
         .transpose()
         .doing("adding a table to nftables")?;
+    // Sockets of the real network are none of ours. A kernel without sock_diag only gives no warning.
+    let outer_listener = if private { window_limited::open().ok() } else { None };
     let outer = fs::File::open("/proc/thread-self/ns/net").doing("holding the outer network namespace")?;
     unshare(CloneFlags::CLONE_NEWNET).doing("making a network namespace")?;
     private_network(plan)?;
@@ -63,10 +67,12 @@ pub(crate) fn build(plan: &Plan) -> Result<(Sides, [OwnedFd; 2]), NamespaceError
     if plan.addresses.v6 {
         netlink.add_default_route(index, true).doing("adding a default route for IPv6")?;
     }
+    let inner_listener = window_limited::open().ok();
     let inner = fs::File::open("/proc/thread-self/ns/net").doing("holding the inner network namespace")?;
     nix::sched::setns(&outer, CloneFlags::CLONE_NEWNET).doing("returning to the outer side")?;
     let sides = Sides { inner: inner.into(), outer: outer.into(), _translation: translation, own_proc, note };
-    Ok((sides, [outer_device, inner_device]))
+    let devices = [outer_device, inner_device].into_iter();
+    Ok((sides, devices.chain(outer_listener).chain(inner_listener).collect()))
 }
 
 /// Mounts /proc of this process namespace, and a resolv.conf with reachable name servers. Returns whether

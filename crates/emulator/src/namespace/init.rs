@@ -45,7 +45,7 @@ struct Running {
 pub(crate) fn run(plan: &Plan, channel: &Channel) -> i32 {
     // The parent is in another process namespace and has no number here.
     die_with(None);
-    let (mut sides, devices) = match build(plan) {
+    let (mut sides, fds) = match build(plan) {
         Ok(built) => built,
         Err(error) => {
             let text = short(&error);
@@ -54,7 +54,7 @@ pub(crate) fn run(plan: &Plan, channel: &Channel) -> i32 {
         }
     };
     let noted = sides.note.take().map_or(Ok(()), |text| channel.report(&Report::Note(text)));
-    if noted.and_then(|()| channel.report(&Report::Ready(devices.into()))).is_err() {
+    if noted.and_then(|()| channel.report(&Report::Ready(fds))).is_err() {
         return 1;
     }
     let mut init = Init { plan, channel, sides, running: BTreeMap::new(), finish_by: None };
