@@ -41,7 +41,7 @@ const INFO: u16 = 2;
 const HEADER: usize = 16;
 const REQUEST: usize = 56;
 const MESSAGE: usize = 72;
-/// Where `tcpi_busy_time`, `tcpi_rwnd_limited` and `tcpi_sndbuf_limited` stand in a `tcp_info` of linux/tcp.h:
+/// Where `tcpi_busy_time`, `tcpi_rwnd_limited` and `tcpi_sndbuf_limited` stand in linux/tcp.h's `tcp_info`:
 /// 64 bits each, microseconds.
 const BUSY: usize = 168;
 const BY_RECEIVER: usize = 176;
