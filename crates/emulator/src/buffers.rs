@@ -2,9 +2,10 @@
 //!
 //! A flow needs a window of the path's bandwidth-delay product and of what its queue holds, and Linux offers
 //! less than half of a receive buffer as window, since the rest is for the bookkeeping of packets
-//! (Documentation/networking/ip-sysctl.rst, `tcp_adv_win_scale` and `tcp_rmem`). A machine's own limits, 6
-//! MB on most, hold a flow to 159 Mbit/s on a path of 720 Mbit/s and 160 ms, whatever its congestion control
-//! is. The limits of a network namespace are its own, so raising them there changes nothing outside.
+//! (Documentation/networking/ip-sysctl.rst, `tcp_adv_win_scale` and `tcp_rmem`). A machine's own limits, 4
+//! MB for the sender and 6 MB for the receiver on most, hold a flow to 159 Mbit/s on a path of 720 Mbit/s and
+//! 160 ms, whatever its congestion control is. The limits of a network namespace are its own, so raising them
+//! there changes nothing outside.
 
 use std::io;
 
