@@ -32,6 +32,7 @@ pub mod loss;
 pub mod loss_steps;
 pub mod nr;
 pub mod outbox;
+pub mod policer;
 pub mod reorder;
 pub mod replay;
 pub mod rewrite;

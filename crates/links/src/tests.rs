@@ -143,6 +143,47 @@ fn gilbert_elliott_loses_in_both_states_with_their_own_probability() {
     assert!(close(share(&bad), 0.6, bad.len()), "{}", share(&bad));
 }
 
+/// 12 kbit packets at 1.2 Mbit/s: a token for a packet every 10 ms.
+#[test]
+fn a_policer_passes_its_burst_and_then_its_rate_at_once_or_not_at_all() {
+    let mut policer = element("policer", &[("rate", "1200kbps"), ("burst", "4500B")]);
+    // Three packets of burst; of those every millisecond after that one in ten.
+    let dropped = drops(&mut policer, 100, 1500);
+    let passed: Vec<usize> = (0..100).filter(|id| !dropped[*id]).collect();
+    assert_eq!(passed, [0, 1, 2, 10, 20, 30, 40, 50, 60, 70, 80, 90]);
+    // Idle for long, it has its burst again and no more.
+    for id in 0..5 {
+        policer.accept(ms(5000), Sample::new(id, 1500));
+    }
+    let outputs = drain(&mut policer, ms(5000));
+    assert_eq!(departures(&outputs), [(0, 5000.0), (1, 5000.0), (2, 5000.0)]);
+    let early = |output: &&Output<Sample>| matches!(output, Output::Dropped(dropped) if dropped.reason == Reason::Early);
+    assert_eq!(outputs.iter().filter(early).count(), 2);
+    assert_eq!(policer.next_wakeup(), None, "nothing waits");
+}
+
+#[test]
+fn a_policer_loses_no_fraction_of_a_token() {
+    // 1 Gbit/s over a prime number of nanoseconds between packets: 10^6 packets of 500 bytes in 8.25 s.
+    let mut policer = element("policer", &[("rate", "333333333bps"), ("burst", "1000B")]);
+    let (mut passed, gap) = (0_u64, 8_251_u64);
+    for id in 0..1_000_000 {
+        let now = Time::from_nanos(id * gap);
+        policer.accept(now, Sample::new(id, 500));
+        passed += u64::from(matches!(policer.poll(now), Some(Output::Departed(_))));
+    }
+    // burst + rate * time, in whole packets.
+    let bytes = 1000.0 + 333_333_333.0 / 8.0 * (999_999 * gap) as f64 * 1e-9;
+    let most = libm::floor(bytes / 500.0) as u64;
+    assert!(passed <= most && passed + 1 >= most, "{passed} of {most}");
+}
+
+#[test]
+fn a_policer_that_no_packet_fits_passes_none() {
+    let mut policer = element("policer", &[("rate", "1Gbps"), ("burst", "1499B")]);
+    assert_eq!(share(&drops(&mut policer, 20, 1500)), 1.0);
+}
+
 #[test]
 fn reordering_holds_packets_for_the_time_given() {
     let mut stretch = element("reorder", &[("rate", "1"), ("hold", "5ms")]);

@@ -12,6 +12,8 @@ fn element_cases() -> Vec<Case> {
         ("delay-steps", &[("delays", "20ms/0s/7ms"), ("hold", "30ms"), ("beat", "11ms")]),
         ("loss-steps", &[("steps", "50ms:0/70ms:0.4/30ms:1"), ("repeat", "false")]),
         ("gilbert-elliott", &[("p", "0.1"), ("r", "0.3"), ("loss_good", "0.05"), ("loss_bad", "0.9")]),
+        ("policer", &[("rate", "3Mbps"), ("burst", "4500B")]),
+        ("policer", &[("rate", "64kbps"), ("burst", "1500B")]),
         ("jitter", &[("keep_order", "false")]),
         ("jitter", &[("hold", "300ms")]),
         ("jitter", &[("distribution", "normal"), ("spread", "10ms")]),

@@ -1,4 +1,4 @@
-//! Policer: a token bucket without a buffer, as operators have where a plan's rate ends. What finds too few
+//! Token bucket without a buffer, as operators have where a plan's rate ends. What finds too few
 //! tokens is dropped.
 //!
 //! tokens(t) = min(burst, tokens(t0) + rate * (t - t0))
@@ -13,7 +13,7 @@ use brakelight_links::outbox::Outbox;
 use brakelight_registry::{Algorithm, CustomElement};
 
 parameters! {
-    /// Settings of [`Policer`].
+    /// Settings of [`Bucket`].
     pub struct Config {
         /// The rate at which tokens come.
         rate: Rate = Rate::from_mbps(10), in Rate::from_bps(1)..=Rate::from_mbps(1_000_000), from "chosen here";
@@ -24,7 +24,7 @@ parameters! {
 
 /// The bucket.
 #[derive(Clone, Debug)]
-pub struct Policer<P> {
+pub struct Bucket<P> {
     config: Config,
     /// Bytes that may pass.
     tokens: f64,
@@ -33,15 +33,15 @@ pub struct Policer<P> {
     outbox: Outbox<P>,
 }
 
-impl Algorithm for Policer<BoxedPacket> {
+impl Algorithm for Bucket<BoxedPacket> {
     type Config = Config;
-    const NAME: &'static str = "policer";
-    const SUMMARY: &'static str = "Policer: a token bucket that drops what exceeds a rate";
+    const NAME: &'static str = "bucket";
+    const SUMMARY: &'static str = "Token bucket: drops what exceeds a rate";
 }
 
-impl CustomElement for Policer<BoxedPacket> {
+impl CustomElement for Bucket<BoxedPacket> {
     fn build(config: &Config, _site: Site) -> Self {
-        Policer {
+        Bucket {
             config: config.clone(),
             tokens: config.burst.as_f64(),
             at: Time::ZERO,
@@ -50,7 +50,7 @@ impl CustomElement for Policer<BoxedPacket> {
     }
 }
 
-impl<P: Packet> PathElement<P> for Policer<P> {
+impl<P: Packet> PathElement<P> for Bucket<P> {
     fn accept(&mut self, now: Time, packet: P) {
         let new = self.config.rate.as_bps_f64() / 8.0 * now.since(self.at).as_secs_f64();
         self.tokens = (self.tokens + new).min(self.config.burst.as_f64());

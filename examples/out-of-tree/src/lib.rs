@@ -2,7 +2,8 @@
 //! file of its own.
 
 pub mod aimd;
-pub mod policer;
+pub mod bucket;
+
 pub mod ramp;
 pub mod sensor;
 pub mod stopgap;
@@ -19,7 +20,7 @@ pub fn registry() -> Registry {
     let added = [
         registry.add_controller::<aimd::Aimd>(),
         registry.add_queue::<ramp::Ramp<_>>(),
-        registry.add_element::<policer::Policer<_>>(),
+        registry.add_element::<bucket::Bucket<_>>(),
         registry.add_application::<sensor::Sensor>(),
         stopgap::add_to(&mut registry),
     ];

@@ -27,7 +27,7 @@ fn its_algorithms_are_listed_with_their_options() {
     for (kind, name, option) in [
         ("controllers", "aimd", "increase"),
         ("queues", "ramp", "most"),
-        ("elements", "policer", "burst"),
+        ("elements", "bucket", "burst"),
         ("applications", "sensor", "interval"),
     ] {
         let list = said(&["list", kind, "--format", "csv"]);
