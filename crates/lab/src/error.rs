@@ -107,6 +107,9 @@ pub enum Error {
     /// An attack cannot be made.
     #[error("{0}")]
     Attack(String),
+    /// An evaluation cannot be made.
+    #[error("{0}")]
+    Evaluate(String),
     /// The folder of an attack holds another one.
     #[error("{}: the folder already holds another attack; repeat that one, or give another folder", .0.display())]
     AttackExists(PathBuf),

@@ -100,7 +100,7 @@ fn names(id: &str, claim: &str) -> bool {
 }
 
 /// The traces of an experiment; none where a recording is not there.
-fn traces(experiment: &Experiment, names: &Names) -> Result<Option<Traces>, Error> {
+pub(crate) fn traces(experiment: &Experiment, names: &Names) -> Result<Option<Traces>, Error> {
     let mut traces = Traces::new();
     for name in experiment.traces() {
         match names.load(name) {
@@ -199,16 +199,16 @@ impl Judge<'_> {
 }
 
 /// What to run. Several figures of a paper show the same runs; each is run once.
-struct Plan {
+pub(crate) struct Plan {
     /// An experiment and one of its jobs, for every scenario that differs from all others.
-    distinct: Vec<(usize, usize)>,
+    pub(crate) distinct: Vec<(usize, usize)>,
     /// Every experiment and job, and the place in `distinct` of its scenario.
-    jobs: Vec<(usize, usize, usize)>,
+    pub(crate) jobs: Vec<(usize, usize, usize)>,
 }
 
 impl Plan {
     /// The jobs of those of `experiments` that `can_run`.
-    fn new(experiments: &[Experiment], can_run: impl Fn(usize) -> bool) -> Self {
+    pub(crate) fn new(experiments: &[Experiment], can_run: impl Fn(usize) -> bool) -> Self {
         let mut plan = Plan { distinct: Vec::new(), jobs: Vec::new() };
         let mut known: BTreeMap<String, usize> = BTreeMap::new();
         for (index, experiment) in experiments.iter().enumerate().filter(|(index, _)| can_run(*index)) {

@@ -83,6 +83,118 @@ pub enum Verdict {
     NotCheckable,
 }
 
+/// What `evaluate` prints.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Evaluation {
+    /// Where it came from.
+    pub origin: Origin,
+    /// The kit: `rfc9743`.
+    pub kit: String,
+    /// How far it went: `quick` or `full`.
+    pub level: String,
+    /// What tells the criteria of one kit and level from those of another version.
+    pub criteria: String,
+    /// What the evaluation was compared with, if it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub against: Option<Origin>,
+    /// The schemes, in the order in which they were named.
+    pub schemes: Vec<Evaluated>,
+}
+
+/// A scheme, judged by every criterion of a kit.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+pub struct Evaluated {
+    /// The scheme.
+    pub scheme: String,
+    /// One for each criterion, in the order of their sections.
+    pub criteria: Vec<Criterion>,
+}
+
+/// A criterion, judged.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Criterion {
+    /// Its name: the section, and a word.
+    pub id: String,
+    /// The file that decides it, without its ending.
+    pub experiment: String,
+    /// The section that asks for it.
+    pub section: String,
+    /// The scenario in words.
+    pub title: String,
+    /// The word by which the section asks for it: `MUST`, `SHOULD`, or `should`.
+    pub requirement: String,
+    /// What must hold.
+    pub criterion: String,
+    /// Why the bound is what it is, or why the criterion cannot be applied.
+    pub why: String,
+    /// What is compared with the bound.
+    pub measure: String,
+    /// Whether the bound is the most, rather than the least, that is allowed.
+    pub at_most: bool,
+    /// The verdict.
+    pub verdict: Judgment,
+    /// What else must be known: why it failed without a number, or why it could not be applied.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub note: String,
+    /// The place in `points` of the one that decides.
+    pub decides: Option<usize>,
+    /// What was measured at every point of its scenarios.
+    pub points: Vec<Point>,
+    /// By how much it is worse than in the evaluation it was compared with, beyond the noise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub regression: Option<Regression>,
+}
+
+impl Criterion {
+    /// Returns the point that decides.
+    pub fn deciding(&self) -> Option<&Point> {
+        self.points.get(self.decides?)
+    }
+}
+
+/// What was measured at a point of a criterion's scenarios.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+pub struct Point {
+    /// The point in words; empty where there is but one.
+    pub place: String,
+    /// What is compared with the bound: of medians over the seeds.
+    pub measured: f64,
+    /// The bound.
+    pub bound: f64,
+    /// What Cubic or Reno had there, whichever the bound follows from.
+    pub baseline: Option<f64>,
+    /// How far within the bound, with 95 % confidence; below zero is outside.
+    pub within: Option<[f64; 2]>,
+    /// What is compared with the bound, of each seed.
+    pub by_seed: Vec<f64>,
+}
+
+/// A measurement that became worse.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+pub struct Regression {
+    /// The point in words; empty where there is but one.
+    pub place: String,
+    /// What it was.
+    pub before: f64,
+    /// What it is.
+    pub after: f64,
+}
+
+/// What a criterion says of a scheme.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Judgment {
+    /// It cannot be judged by this criterion.
+    NotApplicable,
+    /// It is within the bound.
+    Pass,
+    /// The bound lies within the noise.
+    Unsure,
+    /// It is outside the bound, or it could not be measured.
+    Fail,
+}
+
 /// What `bench` prints.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]

@@ -38,12 +38,14 @@ use crate::scenario::{Scenario, Service};
 mod edge;
 mod embedded;
 mod expression;
+mod margin;
 mod read;
 mod table;
 mod tables;
 
-pub use embedded::EMBEDDED;
+pub use embedded::{EMBEDDED, EVALUATIONS, TESTED};
 pub use expression::{Expression, ExpressionError, Fault, Grid, PARETO_MARGIN, TOLERANCE, Target, Value};
+pub use margin::Margin;
 pub use read::{deserialize_with, read, read_with};
 pub use table::{Dimension, Point, Table, metrics};
 pub(crate) use tables::ExperimentTable;

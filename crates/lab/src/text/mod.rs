@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`mod@attack`], [`comparison`], [`scenario`], [`claims`], [`stability`] | one kind of result each |
 //! | [`mod@bench`], [`parity`], [`perf`], [`mod@trace`] | one kind of result each |
+//! | [`evaluation`] | a scheme by the criteria of a kit |
 //! | [`decision`] | what to deploy, the first lines of a comparison |
 //! | [`table`] | tables for people |
 //! | [`scatter`] | throughput against delay, drawn with letters |
@@ -16,6 +17,7 @@ pub mod claims;
 pub mod comparison;
 pub mod csv;
 pub mod decision;
+pub mod evaluation;
 mod flow;
 pub mod parity;
 pub mod perf;

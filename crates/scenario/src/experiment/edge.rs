@@ -91,7 +91,7 @@ impl Seeds {
 }
 
 /// Returns d of the median's interval for so many runs; none below six.
-fn depth(runs: usize) -> Option<usize> {
+pub(super) fn depth(runs: usize) -> Option<usize> {
     let mut below = 0.0;
     let mut term = libm::exp2(-(runs as f64));
     let mut depth = 0;

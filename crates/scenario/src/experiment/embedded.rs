@@ -2,3 +2,10 @@
 
 /// File name and text of every file of `experiments/`, by name.
 pub const EMBEDDED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/experiments.rs"));
+
+/// File name and text of every file of `evaluations/`, by name, with the folder of its kit before it:
+/// `rfc9743/6.3-wired.toml`. In them [`TESTED`] stands for the scheme that is evaluated.
+pub const EVALUATIONS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/evaluations.rs"));
+
+/// What stands for the scheme that is evaluated.
+pub const TESTED: &str = "{tested}";

@@ -234,6 +234,12 @@ impl Expression {
         &self.text
     }
 
+    /// Returns the left side of a check that is a comparison.
+    pub fn left(&self) -> Option<String> {
+        let Node::Comparison(_, left, _) = &self.root else { return None };
+        Some(left.to_string())
+    }
+
     /// The numbers that a check is about: both sides of each comparison, where they are measured and not
     /// given, and what a test of order looks at.
     pub(crate) fn subjects(&self) -> Vec<&Node> {

@@ -513,7 +513,8 @@ fn state(flow: &FlowSpec) -> BTreeMap<String, f64> {
         now: Time::ZERO,
         random: Random::stream(0, "template"),
     };
-    let mut names = BTreeMap::new();
+    // What the host adds.
+    let mut names = BTreeMap::from([("cwnd_bytes".to_string(), 1.0)]);
     flow.controller.build(&connection).inspect(&mut |name, _| {
         names.insert(name.to_string(), 1.0);
     });

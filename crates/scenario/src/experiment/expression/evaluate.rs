@@ -45,6 +45,20 @@ impl Expression {
         Evaluator { table, by_seed: false }.truth(&self.root)
     }
 
+    /// Evaluates both sides of a check that is a single comparison with `<`, `<=`, `>` or `>=`, and whether
+    /// its right side is the most that is allowed; none if it is anything else.
+    pub(crate) fn sides(&self, table: &Table) -> Result<Option<(Grid<[f64; 2]>, bool)>, ExpressionError> {
+        let Node::Comparison(_, left, links) = &self.root else { return Ok(None) };
+        let (right, at_most) = match links.as_slice() {
+            [Link::Less(right) | Link::AtMost(right)] => (right, true),
+            [Link::More(right) | Link::AtLeast(right)] => (right, false),
+            _ => return Ok(None),
+        };
+        let evaluator = Evaluator { table, by_seed: false };
+        let (left, right) = (evaluator.number(left)?, evaluator.number(right)?);
+        Ok(Some((left.zip(&right, |left, right| [*left, *right]), at_most)))
+    }
+
     /// Evaluates what the check is about; see [`Expression::subjects`].
     pub(crate) fn measured(&self, table: &Table) -> Result<Vec<Value>, ExpressionError> {
         self.subjects().into_iter().map(|node| Evaluator { table, by_seed: false }.value(node)).collect()
@@ -143,12 +157,25 @@ impl<T> Grid<T> {
         self.cells.len()
     }
 
+    /// Every point and its value, in order.
+    pub(crate) fn cells(&self) -> impl Iterator<Item = (&Point, &T)> {
+        self.cells.iter()
+    }
+
+    /// The value where `other` has `point`; a grid that lacks a dimension of the other has the same all along
+    /// it.
+    pub(crate) fn beside<U>(&self, other: &Grid<U>, point: &Point) -> Option<&T> {
+        let own =
+            |dimension: &usize| Some(point[other.dimensions.iter().position(|theirs| theirs == dimension)?]);
+        self.cells.get(&self.dimensions.iter().map(own).collect::<Option<Point>>()?)
+    }
+
     fn single(value: T) -> Self {
         Grid { dimensions: Vec::new(), cells: BTreeMap::from([(Point::new(), value)]) }
     }
 
     /// A point in words.
-    fn label(&self, table: &Table, point: &Point) -> String {
+    pub(crate) fn label(&self, table: &Table, point: &Point) -> String {
         let label = |(&dimension, &index): (&usize, &usize)| {
             let Dimension { name, labels } = table.dimension(dimension);
             let label = labels.get(index).map_or("?", String::as_str);
@@ -169,15 +196,9 @@ impl<T> Grid<T> {
         self.cells.iter().map(cell).collect::<Vec<_>>().join(", ")
     }
 
-    fn map<U>(&self, f: impl Fn(&T) -> U) -> Grid<U> {
+    pub(crate) fn map<U>(&self, f: impl Fn(&T) -> U) -> Grid<U> {
         let cells = self.cells.iter().map(|(point, value)| (point.clone(), f(value))).collect();
         Grid { dimensions: self.dimensions.clone(), cells }
-    }
-
-    /// The value at the point whose coordinates in `dimensions` are `point`.
-    fn at(&self, dimensions: &[usize], point: &Point) -> Option<&T> {
-        let own = |dimension: &usize| Some(point[dimensions.iter().position(|other| other == dimension)?]);
-        self.cells.get(&self.dimensions.iter().map(own).collect::<Option<Point>>()?)
     }
 
     /// Combines two grids point by point; one that lacks a dimension of the other counts the same all along
@@ -566,7 +587,7 @@ impl Evaluator<'_> {
             let (Some(more), Some(than)) = (throughput.cells.get(point), throughput.cells.get(own)) else {
                 return false;
             };
-            let (less, of) = (delay.at(&throughput.dimensions, point), delay.at(&throughput.dimensions, own));
+            let (less, of) = (delay.beside(&throughput, point), delay.beside(&throughput, own));
             let less = less.zip(of).is_some_and(|(less, of)| *less < of * (1.0 - PARETO_MARGIN));
             less && *more > than * (1.0 + PARETO_MARGIN)
         };

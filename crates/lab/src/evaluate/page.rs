@@ -1,0 +1,60 @@
+//! An evaluation as a page: one line a criterion, which opens for the numbers of its points and seeds.
+
+use brakelight_scenario::documents::{Criterion, Evaluated, Evaluation};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::replay;
+use crate::report::{origin_rows, page};
+use crate::text::evaluation::{counts, remarks, verdict};
+
+const BODY: &str = include_str!("page.html");
+const SCRIPT: &str = include_str!("page.js");
+
+/// What the page's script reads.
+#[derive(Serialize)]
+struct Data<'a> {
+    title: String,
+    kit: String,
+    setting: [(&'static str, String); 2],
+    origin: Vec<(&'static str, String)>,
+    schemes: Vec<Value>,
+    against: Option<&'a str>,
+}
+
+/// Returns the file.
+pub fn html(evaluation: &Evaluation) -> String {
+    let title = format!("Is it fit for the Internet? {}", titled(&evaluation.kit));
+    let scheme = |(place, evaluated): (usize, &Evaluated)| {
+        json!({
+            "name": evaluated.scheme,
+            "counts": counts(evaluated),
+            "criteria": evaluated.criteria.iter().map(|it| row(place, it)).collect::<Vec<_>>(),
+        })
+    };
+    let data = Data {
+        title: title.clone(),
+        kit: titled(&evaluation.kit),
+        setting: [("level", evaluation.level.clone()), ("criteria", evaluation.criteria.clone())],
+        origin: origin_rows(&evaluation.origin),
+        schemes: evaluation.schemes.iter().enumerate().map(scheme).collect(),
+        against: evaluation.against.as_ref().map(|origin| origin.command.as_str()),
+    };
+    page(&title, BODY, &data, SCRIPT)
+}
+
+/// A kit's name as people write it.
+fn titled(kit: &str) -> String {
+    kit.strip_prefix("rfc").map_or_else(|| kit.to_string(), |number| format!("RFC {number}"))
+}
+
+fn row(scheme: usize, criterion: &Criterion) -> Value {
+    json!({
+        "id": criterion.id, "section": criterion.section, "title": criterion.title,
+        "requirement": criterion.requirement, "criterion": criterion.criterion, "why": criterion.why,
+        "measure": criterion.measure, "at_most": criterion.at_most, "verdict": verdict(criterion.verdict),
+        "remarks": remarks(criterion), "decides": criterion.decides, "points": criterion.points,
+        "worse": criterion.regression.is_some(),
+        "replay": (!criterion.points.is_empty()).then(|| replay(scheme, &criterion.experiment)),
+    })
+}
