@@ -496,6 +496,8 @@ fn template_run(scenario: &Scenario) -> Run {
         one_way_delay_ms: one,
         rtt_ms: one,
         signal_delay_ms: Some(SignalDelay { p95: 1.0 }),
+        sent_packets: Some(1),
+        left_packets: Some(1),
         jain: (scenario.flow_count() > 1).then_some(1.0),
         unfairness: scenario.record.unfairness.map(|_| 1.0),
         links: links.collect(),
