@@ -7,9 +7,9 @@
 //!                 it is dropped otherwise, and costs no tokens
 //! ```
 //!
-//! `missing` is what the bucket lacks to be full. A policer has no queue and adds no delay, so a sender learns
-//! its rate by losses alone; shaping delays what exceeds the rate instead (flach16 table 1). Linux's
-//! `act_police` does the same, and RFC 2697 section 3 with one bucket, whose excess is dropped.
+//! `missing` is what the bucket lacks to be full. A policer has no queue and adds no delay. So a sender
+//! learns its rate by losses alone, where shaping would delay what exceeds the rate (flach16 table 1).
+//! Linux's `act_police` does the same.
 //!
 //! | symbol | field | unit | default | source |
 //! |---|---|---|---|---|
