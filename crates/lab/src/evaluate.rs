@@ -16,7 +16,7 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use brakelight_registry::Registry;
+use brakelight_registry::{DEFAULT_CONTROLLER, Registry};
 use brakelight_scenario::cost::Cost;
 use brakelight_scenario::documents::{Criterion, Evaluated, Evaluation, Judgment, Point};
 use brakelight_scenario::experiment::{
@@ -44,9 +44,6 @@ pub use against::{Mismatch, against};
 
 /// The kits there are.
 pub const KITS: [&str; 1] = ["rfc9743"];
-
-/// The baseline that stands for a scheme that a criterion refuses, so that its claims can be read.
-const STAND_IN: &str = "cubic";
 
 /// How far an evaluation goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,7 +105,7 @@ struct Planned {
     name: String,
     /// Its text, with the scheme in it.
     text: String,
-    /// What is to run; that of the stand-in where the scheme cannot.
+    /// What is to run; that of the default controller where the scheme cannot.
     experiment: Experiment,
     /// Why the scheme cannot run it.
     refused: Option<String>,
@@ -168,7 +165,8 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Leaves out the experiments for which `keep` returns `false`, given the scheme and the experiment's name.
+    /// Leaves out the experiments for which `keep` returns `false`, given the scheme and the experiment's
+    /// name.
     pub fn retain(&mut self, keep: impl Fn(&str, &str) -> bool) {
         for (scheme, planned) in &mut self.schemes {
             planned.retain(|planned| keep(scheme, &planned.name));
@@ -272,7 +270,7 @@ fn planned(registry: &Registry, name: &str, text: &str, scheme: &str) -> Result<
         Ok(experiment) => (experiment, None),
         Err(error) => {
             // What is wrong with the file itself is wrong with any scheme.
-            let other = experiment::read_with(registry, name, &text.replace(TESTED, STAND_IN))?;
+            let other = experiment::read_with(registry, name, &text.replace(TESTED, DEFAULT_CONTROLLER))?;
             (other, Some(in_short(&error)))
         }
     };

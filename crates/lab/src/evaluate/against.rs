@@ -42,8 +42,8 @@ pub enum Mismatch {
     },
 }
 
-/// Returns why `before` cannot be what an evaluation of `schemes` by `kit`, `level` and `criteria` is compared
-/// with, if so: before anything runs.
+/// Checks that an evaluation of `schemes` by `kit`, `level` and `criteria` can be compared with `before`:
+/// before anything runs.
 ///
 /// # Errors
 /// If kit, level or criteria differ, or a scheme is missing.

@@ -169,14 +169,15 @@ fn a_baseline_of_other_criteria_or_schemes_is_refused() {
 
 #[test]
 fn a_kit_that_is_not_there_and_a_scheme_named_twice_are_refused() {
-    let plan = |kit, schemes| {
-        let schemes = Scheme::parse_list(schemes).unwrap();
+    let refused = |kit: &str, names: &[&str]| {
+        let schemes: Vec<Scheme> = names.iter().map(|name| Scheme::parse(name).unwrap()).collect();
         Plan::new(&Registry::standard(), kit, Level::Quick, &schemes).unwrap_err()
     };
-    let error = plan("rfc5033", "vegas");
+    let error = refused("rfc5033", &["vegas"]);
     assert!(error.is_input());
     assert_eq!(error.to_string(), "there is no kit `rfc5033`: valid is rfc9743");
-    assert_eq!(plan("rfc9743", "vegas,vegas").to_string(), "`vegas` is given twice; give every scheme once");
+    let twice = refused("rfc9743", &["vegas", "vegas"]).to_string();
+    assert_eq!(twice, "`vegas` is given twice; give every scheme once");
 }
 
 #[test]
