@@ -8,7 +8,7 @@ use clap::{Parser, Subcommand};
 
 use crate::failure::Failure;
 use crate::origin::VERSION;
-use crate::{arguments, attack, distribution, program, schema, stability, sweep};
+use crate::{arguments, attack, distribution, evaluate, program, schema, stability, sweep};
 
 #[cfg(not(target_os = "linux"))]
 use crate::linux_only::{
@@ -57,6 +57,8 @@ pub enum Command {
     Run(arguments::Run),
     /// Check the papers' claims: run the experiments, compare with the paper, and say which claims hold
     Reproduce(arguments::Reproduce),
+    /// Judge schemes by what RFC 9743 asks of a new congestion control
+    Evaluate(evaluate::Arguments),
     /// Run a grid: every combination of traces, schemes, round trips or other scenario keys
     Sweep(sweep::Arguments),
     /// Search for the link on which a scheme does worst
@@ -116,6 +118,7 @@ impl Command {
             Command::Run(arguments) => &arguments.out,
             Command::Stability(arguments) => &arguments.out,
             Command::Reproduce(arguments) => &arguments.out,
+            Command::Evaluate(arguments) => &arguments.out,
             #[cfg(target_os = "linux")]
             Command::Parity(arguments) => &arguments.out,
             #[cfg(target_os = "linux")]

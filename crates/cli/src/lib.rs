@@ -5,7 +5,7 @@
 //! |---|---|
 //! | [`command_line`] | every command with its arguments |
 //! | [`arguments`] | arguments and value parsers that commands share |
-//! | [`compare`], [`run`], [`reproduce`], [`mod@sweep`], [`attack`], [`parity`] | one command each: runs |
+//! | [`compare`], [`run`], [`reproduce`], [`mod@sweep`], [`attack`], [`parity`], [`evaluate`] | one command each: runs |
 //! | [`list`], [`schema`], [`trace`], [`stability`], [`mod@bench`] | one command each: tools |
 //! | [`perf`], [`emulate`], [`tcp`], [`router`] | one command each: real packets |
 //! | [`distribution`] | what packages install beside the command: completions and manual pages |
@@ -29,6 +29,7 @@ pub mod distribution;
 pub mod emulate;
 #[cfg(target_os = "linux")]
 pub mod emulated;
+pub mod evaluate;
 pub mod failure;
 pub mod host;
 pub mod interrupt;
@@ -144,6 +145,7 @@ fn dispatch(registry: &Registry, cli: &Cli) -> Result<(), Failure> {
         Command::Compare(_)
             | Command::List(_)
             | Command::Reproduce(_)
+            | Command::Evaluate(_)
             | Command::Sweep(_)
             | Command::Attack(_)
             | Command::Trace(_)
@@ -166,6 +168,7 @@ fn dispatch(registry: &Registry, cli: &Cli) -> Result<(), Failure> {
             Ok(())
         }
         Command::Reproduce(arguments) => reproduce::execute(registry, arguments),
+        Command::Evaluate(arguments) => evaluate::execute(registry, arguments),
         Command::Sweep(arguments) => sweep::execute(registry, arguments),
         Command::Attack(arguments) => attack::execute(registry, arguments),
         Command::Trace(arguments) => trace::execute(arguments),

@@ -13,9 +13,10 @@ use crate::failure::Failure;
 use crate::text;
 
 /// Files by which a folder is known to hold an earlier result.
-const RESULTS: [&str; 8] = [
+const RESULTS: [&str; 9] = [
     "report.html",
     "claims.csv",
+    "evaluation.json",
     "figures.html",
     "runs.csv",
     "runs.json",

@@ -42,8 +42,13 @@ fn print_all(bytes: &[u8]) -> Result<(), Failure> {
 
 /// Prints one JSON document.
 pub fn print_json(document: &impl serde::Serialize) -> Result<(), Failure> {
+    print(&json(document)?)
+}
+
+/// Returns one JSON document, as it is printed.
+pub fn json(document: &impl serde::Serialize) -> Result<String, Failure> {
     let text = serde_json::to_string_pretty(document).map_err(Failure::run)?;
-    print(&format!("{}\n", escaped(&text)))
+    Ok(format!("{}\n", escaped(&text)))
 }
 
 /// How much is said beside the data: 0 nothing but what ends the command, 1 the usual, 2 all.
