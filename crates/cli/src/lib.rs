@@ -5,7 +5,8 @@
 //! |---|---|
 //! | [`command_line`] | every command with its arguments |
 //! | [`arguments`] | arguments and value parsers that commands share |
-//! | [`compare`], [`run`], [`reproduce`], [`mod@sweep`], [`attack`], [`parity`], [`evaluate`] | one command each: runs |
+//! | [`compare`], [`run`], [`reproduce`], [`evaluate`] | one command each: runs |
+//! | [`mod@sweep`], [`attack`], [`parity`] | the same |
 //! | [`list`], [`schema`], [`trace`], [`stability`], [`mod@bench`] | one command each: tools |
 //! | [`perf`], [`emulate`], [`tcp`], [`router`] | one command each: real packets |
 //! | [`distribution`] | what packages install beside the command: completions and manual pages |

@@ -332,11 +332,7 @@ impl Planned {
 
 /// A measure as people read it: whose it is goes without saying.
 fn plain(measure: &str) -> String {
-    let mut text = measure.replace("[\"tested\"]", "").replace("['tested']", "");
-    for quote in ["\"", "'"] {
-        text = text.replace(&format!("[{quote}tested{quote}, "), "[");
-    }
-    text
+    measure.replace("[scheme = \"tested\"]", "").replace("[scheme = \"tested\", ", "[")
 }
 
 /// Judges by `margins`.

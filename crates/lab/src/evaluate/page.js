@@ -29,7 +29,7 @@
     const most = Math.max(...values, 1e-12) * 1.08, least = Math.min(0, ...values);
     const x = (value) => edge + ((value - least) / (most - least)) * (width - 2 * edge);
     const low = Math.min(...point.by_seed), high = Math.max(...point.by_seed);
-    const svg = shape('svg', { viewBox: `0 0 ${width} ${height}`, class: 'strip', role: 'img', preserveAspectRatio: 'none' });
+    const svg = shape('svg', { viewBox: `0 0 ${width} ${height}`, class: 'strip', role: 'img', preserveAspectRatio: 'xMinYMid meet' });
     const words = `${show(low)} to ${show(high)} over the seeds, ${atMost ? 'at most' : 'at least'} ${show(point.bound)} allowed`;
     svg.append(Object.assign(shape('title', {}), { textContent: words }));
     const bound = x(point.bound);

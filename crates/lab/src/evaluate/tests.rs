@@ -99,6 +99,7 @@ fn every_file_of_a_kit_states_a_bound_its_reason_and_the_word_of_the_rfc() {
 #[test]
 fn a_scheme_like_its_baselines_passes_and_what_no_run_decides_is_not_applicable() {
     let evaluation = evaluated(&LIKE_THE_REST);
+    assert_eq!(of(&evaluation, "6.3-utilization").measure, "utilization");
     for criterion in &evaluation.schemes[0].criteria {
         let texts = ["5.3.1-principles", "7.6-misbehaving", "7.10-multipath"];
         let expected =
