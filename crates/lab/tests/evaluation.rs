@@ -2,7 +2,7 @@
 //! criteria. To make it again:
 //!
 //! ```sh
-//! brakelight evaluate cubic newreno bbr --format json > docs/evaluation.json
+//! brakelight evaluate cubic newreno vegas copa bbr bbr3 --format json > docs/evaluation.json
 //! BRAKELIGHT_BLESS=1 cargo test -p brakelight-lab --test evaluation
 //! ```
 
