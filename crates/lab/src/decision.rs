@@ -27,13 +27,7 @@ pub fn decision(runs: &[Run], every: &[Vec<Run>], overall: &[Overall]) -> Option
             Some(Change::Nothing) => group == Change::Senders,
             own => own == Some(group),
         };
-        let mut rows: Vec<(f64, &Overall)> = overall
-            .iter()
-            .filter(is_in_it)
-            .filter_map(|row| Some((level(runs, every, &row.scheme)?, row)))
-            .collect();
-        rows.sort_by(|(a, _), (b, _)| b.total_cmp(a));
-        let mut rows = rows.into_iter().map(|(_, row)| row);
+        let mut rows = overall.iter().filter(is_in_it).filter(|row| row.power.is_some());
         let best = rows.next()?;
         let next = rows.next();
         let ratio = |other: &str, value| {
@@ -54,23 +48,6 @@ pub fn decision(runs: &[Run], every: &[Vec<Run>], overall: &[Overall]) -> Option
     let choices: Vec<Choice> =
         [Change::Senders, Change::Queue, Change::Both].into_iter().filter_map(choice).collect();
     (!choices.is_empty()).then_some(Decision { today, choices })
-}
-
-/// The logarithm of a scheme's power: the mean over traces of the mean over runs, as in the ratios that are
-/// told. None where a run delivered nothing.
-fn level(runs: &[Run], every: &[Vec<Run>], scheme: &str) -> Option<f64> {
-    let mean = |values: Vec<f64>| values.iter().sum::<f64>() / values.len() as f64;
-    let own: Vec<usize> = (0..runs.len()).filter(|place| runs[*place].scheme == scheme).collect();
-    // A scheme that failed on a trace must not gain by that.
-    if own.len() < summary::distinct(runs, |run| &run.trace).len() {
-        return None;
-    }
-    let logs = own.into_iter().map(|place| {
-        let own = summary::runs_of(runs, every, place);
-        let logs: Option<Vec<f64>> = own.iter().map(|run| summary::power(run).map(libm::log)).collect();
-        logs.map(mean)
-    });
-    logs.collect::<Option<Vec<f64>>>().map(mean)
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ pub struct Overall {
     pub one_way_p95: Option<Ratio>,
     /// The highest of the losses.
     pub loss_percent: f64,
-    /// Geometric mean of [`power`], relative to the best scheme's.
+    /// [`power`] relative to the best scheme's: the mean over traces of the mean over runs, as in the ratios.
     pub power: Option<f64>,
     /// Whether no other scheme has both a higher throughput and a lower p95 queueing delay, by the means.
     pub pareto: bool,
@@ -93,10 +93,20 @@ pub fn over(
     interval::of_ratios(&logs.collect::<Option<Vec<_>>>()?)
 }
 
+/// Returns the [`power`] of a scheme: the mean over traces of the mean over runs, both geometric, so that the
+/// quotient of two schemes is what [`over`] has. None where a run delivered nothing, or the scheme has no row
+/// on a trace: a scheme that failed must not gain by that.
+pub fn power_over(runs: &[Run], every: &[Vec<Run>], scheme: &str) -> Option<f64> {
+    let own: Vec<usize> = (0..runs.len()).filter(|place| runs[*place].scheme == scheme).collect();
+    if own.len() < distinct(runs, |run| &run.trace).len() {
+        return None;
+    }
+    geometric_mean(own.into_iter().map(|place| geometric_mean(runs_of(runs, every, place).iter().map(power))))
+}
+
 /// Returns one row per scheme, best power first: of the rows in `runs`, each of which is made of the runs in
 /// the same place of `every`. Ratios are to `reference`, run by run, where it is among the schemes.
 pub fn overall(runs: &[Run], every: &[Vec<Run>], reference: Option<&str>) -> Vec<Overall> {
-    let traces = distinct(runs, |run| &run.trace).len();
     let mut rows: Vec<Overall> = distinct(runs, |run| &run.scheme)
         .into_iter()
         .map(|scheme| {
@@ -110,8 +120,7 @@ pub fn overall(runs: &[Run], every: &[Vec<Run>], reference: Option<&str>) -> Vec
                 p95: ratio(p95),
                 one_way_p95: ratio(|run| Some(run.one_way_delay_ms?.p95)),
                 loss_percent: rows().map(|run| run.loss_percent).fold(0.0, f64::max),
-                // A scheme that failed on a trace must not gain by that.
-                power: geometric_mean(rows().map(power)).filter(|_| own.len() == traces),
+                power: power_over(runs, every, scheme),
                 pareto: false,
             }
         })
@@ -233,6 +242,18 @@ mod tests {
         let [low, high] = bbr.interval95.unwrap();
         assert!(bbr.is_significant() && low > 1.05 && high < 1.15, "{bbr:?}");
         assert!(!rows.iter().find(|row| row.scheme == "abc").unwrap().throughput.unwrap().is_significant());
+    }
+
+    #[test]
+    fn the_table_s_power_is_the_quotient_of_the_runs() {
+        let of = |scheme: &str, values: [f64; 3]| values.map(|delay| run(scheme, "a", 9.0, delay)).to_vec();
+        // By its median run copa is better; by the mean over pairs of runs it is not.
+        let every = [of("copa", [50.0, 60.0, 900.0]), of("vegas", [70.0, 80.0, 90.0])];
+        let rows: Vec<Run> = every.iter().map(|runs| runs[1].clone()).collect();
+        let table = overall(&rows, &every, None);
+        assert_eq!(table[0].scheme, "vegas");
+        let ratio = over(&rows, &every, "copa", "vegas", power).unwrap().value;
+        assert!((table[1].power.unwrap() - ratio).abs() < 1e-12, "{table:?} {ratio}");
     }
 
     #[test]

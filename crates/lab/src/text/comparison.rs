@@ -255,7 +255,11 @@ fn second_half(rows: &[&Run]) -> String {
         format!("{} {share}, p95 {} ms", short_name(&run.scheme), number_or_dash(later.p95_ms))
     };
     let told: Vec<String> = rows.iter().filter(differs).map(told).collect();
-    if told.is_empty() { String::new() } else { format!("second half alone: {}\n", told.join("; ")) }
+    if told.is_empty() {
+        String::new()
+    } else {
+        format!("after start-up, in the second half alone: {}\n", told.join("; "))
+    }
 }
 
 /// Less than this used, and a reader asks why.
@@ -290,7 +294,7 @@ fn modes(run: &Run) -> String {
     });
     let groups: Vec<String> = groups.collect();
     let (scheme, groups) = (short_name(&run.scheme), groups.join(", "));
-    format!("two modes: {scheme}: {groups}; the row is a run of the larger group\n")
+    format!("{scheme} ended in one of two ways: {groups}; the row is a run of the larger group\n")
 }
 
 fn all_traces(
@@ -310,7 +314,7 @@ fn all_traces(
         Column::number("throughput", &to),
         Column::number("queueing p95", &to),
         Column::number("one-way p95", &to).spare(1),
-        Column::number("loss", "most %"),
+        Column::number("loss", "highest %"),
     ];
     let ratio = |ratio: Option<Ratio>, own: bool| {
         let text =
@@ -368,7 +372,10 @@ mod tests {
         let parts = [("threshold", 97.0), ("coupling", 3.0), ("overload", 0.0)];
         let marked_by = parts.map(|(name, marks)| (name.to_string(), marks)).into();
         run.links = vec![LinkOutcome { marked_by, ..LinkOutcome::default() }];
-        assert_eq!(second_half(&[&run]), "second half alone: prague 91.0 %, p95 1.40 ms\n");
+        assert_eq!(
+            second_half(&[&run]),
+            "after start-up, in the second half alone: prague 91.0 %, p95 1.40 ms\n"
+        );
         assert_eq!(
             super::marked_by(&run).unwrap(),
             "marks of prague: 97 % because a packet waited beyond the threshold, 3 % by the PI controller, 0 % in overload\n"

@@ -62,10 +62,13 @@ pub fn remarks(decision: &Decision) -> Vec<String> {
     }
     let ratios = decision.choices.iter().flat_map(|it| [it.ahead, it.throughput, it.p95]).flatten();
     if ratios.into_iter().any(|ratio| ratio.interval95.is_some() && !ratio.is_significant()) {
-        lines.push(format!("{SAME} no significant difference, by 95 % intervals over the runs."));
+        lines.push(format!("{SAME} not significantly different, by 95 % intervals over the runs."));
     }
     if decision.choices.iter().any(Choice::needs_link_rate) {
         lines.push(format!("{LINK_RATE_MARK} {LINK_RATE}."));
+    }
+    if decision.choices.iter().any(|choice| choice.next.is_none()) {
+        lines.push("– no other scheme of this comparison asks for the same change.".to_string());
     }
     if decision.today.is_none() {
         lines.push("Add `cubic` to the schemes to compare them with today's default.".to_string());
