@@ -577,6 +577,7 @@ fn the_list_of_applications_has_their_names_and_defaults() {
                 ("size", "required") => "\"10kB\"".to_string(),
                 ("time", "required") => "\"1s\"".to_string(),
                 ("rate", "required") => "\"1Mbps\"".to_string(),
+                ("list of pairs", "required") => "[[\"1s\", \"1Mbps\"]]".to_string(),
                 // One of two that exclude each other must be there.
                 (_, "none") if parameter.name == "per_second" => "1".to_string(),
                 (_, "none") => continue,
