@@ -39,6 +39,7 @@ mod parser;
 mod reach;
 mod targets;
 
+pub(crate) use evaluate::Sides;
 pub use evaluate::{Grid, Value};
 pub use targets::Target;
 

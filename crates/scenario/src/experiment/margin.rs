@@ -1,6 +1,6 @@
 //! How far a measurement is from its bound, seed by seed: what a verdict needs that knows when it is unsure.
 
-use super::expression::{ExpressionError, Grid, Value};
+use super::expression::{ExpressionError, Grid, Sides, Value};
 use super::table::Table;
 use super::{Assertion, Check, edge};
 
@@ -32,14 +32,14 @@ impl Assertion {
     /// If the measurements lack something.
     pub fn margins(&self, table: &Table) -> Result<Vec<Margin>, ExpressionError> {
         let Check::Expression { check, show } = &self.check else { return Ok(Vec::new()) };
-        let Some((sides, at_most)) = check.sides(table)? else { return Ok(Vec::new()) };
+        let Some(Sides { grid: sides, at_most }) = check.sides(table)? else { return Ok(Vec::new()) };
         let shown = show.as_ref().map(|show| show.evaluate(table)).transpose()?;
         let shown = shown.as_ref().and_then(Value::numbers);
         let alone = table.by_seed();
         let alone: Vec<Grid<[f64; 2]>> = alone
             .iter()
             .filter_map(|seed| check.sides(seed).transpose())
-            .map(|sides| sides.map(|(sides, _)| sides))
+            .map(|sides| sides.map(|sides| sides.grid))
             .collect::<Result<_, _>>()?;
         let inside = |sides: &[f64; 2]| if at_most { sides[1] - sides[0] } else { sides[0] - sides[1] };
         let differences: Vec<Grid<f64>> = alone.iter().map(|grid| grid.map(inside)).collect();

@@ -34,6 +34,15 @@ pub struct Grid<T> {
     cells: BTreeMap<Point, T>,
 }
 
+/// What stands to the left and to the right of a comparison.
+#[derive(Clone, Debug)]
+pub(crate) struct Sides {
+    /// Both, at every point.
+    pub(crate) grid: Grid<[f64; 2]>,
+    /// Whether the right side is the most that is allowed, and not the least.
+    pub(crate) at_most: bool,
+}
+
 impl Expression {
     /// Evaluates the expression.
     pub fn evaluate(&self, table: &Table) -> Result<Value, ExpressionError> {
@@ -45,9 +54,9 @@ impl Expression {
         Evaluator { table, by_seed: false }.truth(&self.root)
     }
 
-    /// Evaluates both sides of a check that is a single comparison with `<`, `<=`, `>` or `>=`, and whether
-    /// its right side is the most that is allowed; none if it is anything else.
-    pub(crate) fn sides(&self, table: &Table) -> Result<Option<(Grid<[f64; 2]>, bool)>, ExpressionError> {
+    /// Evaluates both sides of a check that is a single comparison with `<`, `<=`, `>` or `>=`; none if it is
+    /// anything else.
+    pub(crate) fn sides(&self, table: &Table) -> Result<Option<Sides>, ExpressionError> {
         let Node::Comparison(_, left, links) = &self.root else { return Ok(None) };
         let (right, at_most) = match links.as_slice() {
             [Link::Less(right) | Link::AtMost(right)] => (right, true),
@@ -56,7 +65,7 @@ impl Expression {
         };
         let evaluator = Evaluator { table, by_seed: false };
         let (left, right) = (evaluator.number(left)?, evaluator.number(right)?);
-        Ok(Some((left.zip(&right, |left, right| [*left, *right]), at_most)))
+        Ok(Some(Sides { grid: left.zip(&right, |left, right| [*left, *right]), at_most }))
     }
 
     /// Evaluates what the check is about; see [`Expression::subjects`].

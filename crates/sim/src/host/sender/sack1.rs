@@ -105,9 +105,9 @@ impl TickTimer {
 /// What the window was last reduced for (`last_cwnd_action_`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Reduced {
-    ByDuplicates,
-    ByCe,
-    ByTimeout,
+    Duplicates,
+    Ce,
+    Timeout,
 }
 
 /// State of the loss recovery.
@@ -265,7 +265,7 @@ impl Sender {
     fn answer_duplicates(&mut self, now: Time) {
         let (una, end) = (self.segments.base(), self.segments.end());
         let recovered = self.sack1.recover == 0 || una > self.sack1.recover;
-        if !recovered && self.sack1.reduced != Some(Reduced::ByCe) {
+        if !recovered && self.sack1.reduced != Some(Reduced::Ce) {
             // Belongs to a reduction that was made already (`bug_fix_`).
             return;
         }
@@ -276,7 +276,7 @@ impl Sender {
         self.sack1.rto_at = now + self.sack1.rto();
         self.sack1.timed = None;
         (self.sack1.hole, self.sack1.judged) = (una, una);
-        self.sack1.reduced = Some(Reduced::ByDuplicates);
+        self.sack1.reduced = Some(Reduced::Duplicates);
         let lost_before = self.delivery.lost();
         self.lose_holes(una);
         if recovered {
@@ -304,10 +304,10 @@ impl Sender {
     /// An ACK echoes CE (tcp.cc, `ecn`). Returns whether it begins a reaction.
     pub(super) fn takes_ce(&mut self) -> bool {
         let begins =
-            self.segments.base() > self.sack1.recover || self.sack1.reduced == Some(Reduced::ByTimeout);
+            self.segments.base() > self.sack1.recover || self.sack1.reduced == Some(Reduced::Timeout);
         if begins && self.sack1.pipe.is_none() {
             self.sack1.recover = self.segments.end();
-            self.sack1.reduced = Some(Reduced::ByCe);
+            self.sack1.reduced = Some(Reduced::Ce);
             return true;
         }
         false
@@ -394,7 +394,7 @@ impl Sender {
         self.lost_queue.clear();
         // A reduction by CE that is not over is not made twice; any other is, each time the timer fires
         // (tcp.cc, `timeout`).
-        let repeated = self.sack1.reduced == Some(Reduced::ByCe) && una < self.sack1.recover;
+        let repeated = self.sack1.reduced == Some(Reduced::Ce) && una < self.sack1.recover;
         self.controller.on_timeout(&TimeoutEvent { now, kind: Timeout::Rto, inflight, repeated });
         self.note_controller();
         self.counters.timeouts += 1;
@@ -402,7 +402,7 @@ impl Sender {
         self.sack1.pipe = None;
         self.sack1.timed_out = true;
         self.sack1.recover = end;
-        self.sack1.reduced = Some(Reduced::ByTimeout);
+        self.sack1.reduced = Some(Reduced::Timeout);
         self.sack1.clear_board();
         self.sack1.next = una;
         self.sack1.timed = None;
