@@ -8,8 +8,8 @@
 //! What a phase with a rate has offered stays to be sent when it ends; what waits of a backlogged one is
 //! forgotten. After the last phase the application is silent.
 //!
-//! Outcome: `delivered_mbps` (payload, from the flow's start on) and `phase_1_mbps`, `phase_2_mbps`, ...: what
-//! arrived while each phase lasted. A phase that has not begun has none.
+//! Outcome: `delivered_mbps` (payload, from the flow's start on) and `phase_1_mbps`, `phase_2_mbps`, ...:
+//! what arrived while each phase lasted. A phase that has not begun has none.
 
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Rate};

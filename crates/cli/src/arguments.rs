@@ -112,8 +112,9 @@ pub struct Compare {
     /// What limits the return path: a rate, a trace, or `none` [default: none]
     #[arg(long, value_name = "TRACE|RATE", value_parser = reverse)]
     pub reverse: Option<Reverse>,
-    /// Whether the opportunities of each millisecond of a trace come evenly spread, and not at once; `--spread`
-    /// alone is `--spread=true` [default: spread where the milliseconds of a file are only its grid]
+    /// Whether the opportunities of each millisecond of a trace come evenly spread, and not at once;
+    /// `--spread` alone is `--spread=true` [default: spread where the milliseconds of a file are only its
+    /// grid]
     #[arg(long, value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub spread: Option<bool>,
     /// Defaults of the other options: `mahimahi` is the setup of the papers (250pkt, 12Mbps on the return

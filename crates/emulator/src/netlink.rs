@@ -70,8 +70,8 @@ impl Netlink {
         self.change(RouteNetlinkMessage::SetLink(message), 0)
     }
 
-    /// Waits until what is sent through an end of a pair arrives. The end that was up first is connected when the
-    /// other is, but the kernel gives it a queue later, in its link watch (net/core/link_watch.c,
+    /// Waits until what is sent through an end of a pair arrives. The end that was up first is connected when
+    /// the other is, but the kernel gives it a queue later, in its link watch (net/core/link_watch.c,
     /// `linkwatch_do_dev`). Until then each packet is lost, and nobody is told.
     pub(crate) fn wait_until_connected(&mut self, index: u32) -> io::Result<()> {
         let asked = Instant::now();

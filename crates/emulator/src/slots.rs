@@ -47,9 +47,11 @@ impl Slots {
         self.free.extend((have as u32..(have + more) as u32).rev());
     }
 
-    /// Counts one more packet in `slot`.
+    /// Counts one more packet in `slot`, which is in use.
     pub fn share(&mut self, slot: u32) {
-        self.holders[slot as usize] += 1;
+        let holders = &mut self.holders[slot as usize];
+        debug_assert!(*holders > 0, "slot {slot} is free");
+        *holders += 1;
     }
 
     /// Returns whether more than one packet is in `slot`.

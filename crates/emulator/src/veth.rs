@@ -150,7 +150,7 @@ mod tests {
         loop {
             match nix::unistd::read(&wire.socket, &mut buffer) {
                 Ok(length) if buffer[..length].ends_with(b"the first") => {
-                    // The addresses of IP, after an Ethernet header of 14 bytes (RFC 791 3.1). The ports are equal.
+                    // IP's addresses, after an Ethernet header (RFC 791 3.1). The ports are equal.
                     let (from, to) = buffer[26..34].split_at_mut(4);
                     from.swap_with_slice(to);
                     return buffer[..length].to_vec();

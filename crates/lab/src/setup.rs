@@ -9,7 +9,7 @@
 //! | length of a generated trace | the time for 15,000 packets, within 6 to 30 s; one path at least | 60 s |
 //! | runs | [`RUNS`] | 1 |
 //! | beginning | evenly spaced places of the trace, one for each run | the trace's beginning |
-//! | packets of a millisecond | one after another, if the millisecond is only a file's grid | all at its end |
+//! | packets of a millisecond | one by one, if the millisecond is only a file's grid | all at its end |
 
 use brakelight_core::packet::Direction;
 use brakelight_core::time::Duration;

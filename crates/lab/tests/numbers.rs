@@ -68,7 +68,7 @@ fn sentences_say_what_the_tables_beside_them_say() {
         let of = |scheme| row(path, scheme, 0);
         let times = of("cubic")[P95] / of("abc")[P95];
         let sentence = match path {
-            "README.md" => format!("its slowest packets wait an {}h as long", in_words(times)),
+            "README.md" => format!("its p95 queueing delay is an {}h of Cubic's", in_words(times)),
             _ => format!("its p95 delay is {} times as long", in_words(times)),
         };
         says(path, &sentence);

@@ -61,8 +61,8 @@ pub struct Experiment {
     pub source: String,
     /// What a reader should know of the setup.
     pub note: String,
-    /// Which of several rules of a scheme made the source's numbers, as far as that is known; empty where there
-    /// is but one.
+    /// Which of several rules of a scheme made the source's numbers, as far as that is known; empty where
+    /// there is but one.
     pub rule: String,
     /// The directions of its matrix.
     pub dimensions: Vec<Dimension>,

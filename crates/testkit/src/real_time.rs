@@ -109,6 +109,12 @@ pub const REAL_TIME: &[RealTime] = &[
         bound: "none: the socket is in the list when bind returns",
     },
     RealTime {
+        file: "crates/emulator/src/window_limited.rs",
+        tests: &["a_receiver_that_does_not_read_is_seen_in_a_live_flow_and_in_a_closed_one"],
+        waits_for: "what the kernel says of two connections of the loopback",
+        bound: "its own, told by the test",
+    },
+    RealTime {
         file: "crates/emulator/src/veth.rs",
         tests: &["the_first_frame_arrives"],
         waits_for: "frames through a pair of devices",
@@ -186,6 +192,8 @@ pub const REAL_TIME: &[RealTime] = &[
         file: "crates/cli/tests/emulate.rs",
         tests: &[
             "a_ping_takes_the_delay_of_both_directions_over_both_protocols",
+            "path_elements_act_in_both_directions_in_the_order_given",
+            "a_flow_that_its_window_limits_is_named_with_what_to_do",
             "standard_streams_and_the_exit_code_are_the_commands",
             "a_command_that_crashes_gives_the_code_that_a_shell_would",
             "what_a_command_leaves_in_the_background_ends_with_it",

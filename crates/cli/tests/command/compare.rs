@@ -257,7 +257,7 @@ fn a_slow_start_is_told_with_what_marked_and_how_responsive_the_path_is() {
         assert!(60_000.0 / rpm <= p98 && p98 >= number(row, "/rtt_ms/p95"), "{row}");
     }
     let table = ok(&scratch.brakelight(&[&["compare"], &short[..]].concat()));
-    assert!(table.contains("second half alone: ") && table.contains("prague 89"), "{table}");
+    assert!(table.contains("in the second half alone: ") && table.contains("prague 89"), "{table}");
     assert!(table.contains("marks of prague: "), "{table}");
 }
 

@@ -78,6 +78,9 @@ pub(super) struct Carrier<W> {
     /// What waits to be written in one buffer, and when each packet was due.
     joined: Option<Joined>,
     waiting: Vec<(Time, IpPacket)>,
+    /// Slots of packets that were written. They are given back when all that is due was done: a copy comes
+    /// out of its element after the packet that it shares the slot with.
+    written: Vec<u32>,
 }
 
 impl<W: Watch> Carrier<W> {
@@ -104,6 +107,7 @@ impl<W: Watch> Carrier<W> {
             read_then: 0,
             joined: None,
             waiting: Vec::with_capacity(MOST_JOINED),
+            written: Vec::with_capacity(MOST_JOINED),
             facts,
         }
     }
@@ -142,6 +146,9 @@ impl<W: Watch> Carrier<W> {
             }
         }
         self.write_waiting(epoch);
+        for slot in self.written.drain(..) {
+            self.slots.give_back(slot);
+        }
         let delivered = self.facts.written > written;
         if delivered {
             self.pace.served();
@@ -241,7 +248,7 @@ impl<W: Watch> Carrier<W> {
             } else {
                 self.facts.refused += 1;
             }
-            self.slots.give_back(packet.slot);
+            self.written.push(packet.slot);
         }
     }
 

@@ -68,6 +68,6 @@ mod tests {
         let frame = frame::runs(&[Run::default()]);
         let text = frame.csv_heading() + &frame.csv_rows();
         let lengths: Vec<usize> = text.lines().map(|line| line.split(',').count()).collect();
-        assert_eq!(lengths, [38, 38]);
+        assert_eq!(lengths, [45, 45]);
     }
 }

@@ -76,7 +76,7 @@ fn the_random_scenarios_have_everything_in_them() {
         brakelight_links::elements::ELEMENTS.len(),
     ];
     assert_eq!([count("controller"), count("queue"), count("element")], registered, "{seen:#?}");
-    assert_eq!((count("service"), count("host"), count("traffic")), (4, 2, 9), "{seen:#?}");
+    assert_eq!((count("service"), count("host"), count("traffic")), (4, 2, 10), "{seen:#?}");
 }
 
 #[test]

@@ -22,10 +22,12 @@ const TRAFFIC: &[&str] = &[
     "\"game\"",
     "\"video\"",
     "\"call\"",
+    "{ kind = \"phases\", phases = [[\"300ms\", \"2Mbps\"], [\"200ms\", \"idle\"], [\"1s\", \"backlogged\"]] }",
 ];
 
 const FORWARD: &[&str] = &[
     "loss:rate=0.01",
+    "loss-steps:steps=400ms:0/100ms:0.1",
     "delay-steps:delays=0s/9ms/3ms,hold=70ms,beat=4ms",
     "gilbert-elliott:p=0.01,r=0.2",
     "policer:rate=4Mbps,burst=20kB",

@@ -4,7 +4,7 @@
 //! lost:   three newer packets acknowledged, or out for 9/8 max(srtt, latest rtt) and a newer one
 //!         acknowledged  rfc9002 6.1
 //!         the threshold of three stays, or grows by what arrives late: number + threshold is then above the
-//!         largest that was acknowledged before                                                   rfc9002 6.1.1
+//!         largest that was acknowledged before                                                 rfc9002 6.1.1
 //! PTO:    srtt + max(4 rttvar, 1 ms) + max_ack_delay, doubled per timeout; two probes each       rfc9002 6.2
 //! persistent congestion: all packets sent over 3 (srtt + max(4 rttvar, 1 ms) + max_ack_delay) are lost
 //!                                                                                                rfc9002 7.6
