@@ -10,7 +10,7 @@
 //! fail     the whole interval is below 0; or a run, or a measurement, failed
 //! ```
 //!
-//! Of several points of a matrix the worst decides. [`against`] compares with an earlier evaluation.
+//! Of several points of a matrix the worst decides. [`against()`] compares with an earlier evaluation.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -173,7 +173,7 @@ impl Plan {
         }
     }
 
-    /// Checks that `before` is an evaluation by the same criteria that has all schemes, so that [`against`]
+    /// Checks that `before` is an evaluation by the same criteria that has all schemes, so that [`against()`]
     /// can compare with it.
     ///
     /// # Errors
