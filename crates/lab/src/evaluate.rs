@@ -22,6 +22,7 @@ use brakelight_scenario::documents::{Criterion, Evaluated, Evaluation, Judgment,
 use brakelight_scenario::experiment::{
     self, Assertion, Check, EVALUATIONS, Experiment, Margin, TESTED, Table,
 };
+use brakelight_scenario::identity::sha256;
 use brakelight_scenario::outcome::Run;
 use brakelight_scenario::problem::InputError;
 use brakelight_scenario::scheme::Scheme;
@@ -131,15 +132,10 @@ fn numbers(name: &str) -> Vec<u32> {
     section.split('.').filter_map(|part| part.parse().ok()).collect()
 }
 
-/// What tells the criteria of one version from those of another: FNV-1a of their files.
+/// What tells the criteria of one version from those of another: the beginning of a hash of their files.
 fn version(kit: &str, level: Level) -> String {
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    for (name, text) in files(kit, level) {
-        for byte in name.bytes().chain(text.bytes()) {
-            hash = (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
-        }
-    }
-    format!("{hash:016x}")
+    let text: String = files(kit, level).into_iter().flat_map(|(name, text)| [name, "\n", text]).collect();
+    sha256(text.as_bytes())[..16].to_string()
 }
 
 impl Plan {
