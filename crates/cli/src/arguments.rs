@@ -96,7 +96,7 @@ pub struct Compare {
     /// except those of other hosts [default: those marked as default there]
     #[arg(long, value_name = "LIST")]
     pub schemes: Option<String>,
-    /// Compare only schemes that can be deployed by changing this alone, and today's scheme
+    /// Compare only schemes that need changes to this part alone, along with today's scheme
     #[arg(long, value_enum)]
     pub can: Option<Can>,
     /// The scheme of one competing flow in the same queue
@@ -112,7 +112,7 @@ pub struct Compare {
     /// What limits the return path: a rate, a trace, or `none` [default: none]
     #[arg(long, value_name = "TRACE|RATE", value_parser = reverse)]
     pub reverse: Option<Reverse>,
-    /// Whether the opportunities of each millisecond of a trace come evenly spread, and not at once;
+    /// Whether to spread each millisecond's opportunities evenly instead of serving all at its end;
     /// `--spread` alone is `--spread=true` [default: spread where the milliseconds of a file are only its
     /// grid]
     #[arg(long, value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
@@ -300,7 +300,7 @@ pub enum Trace {
     Fit(FitArguments),
     /// Convert a file (CSV of rates, packet capture, iperf3 JSON) into a trace, or a trace into CSV
     Convert(Convert),
-    /// Download and verify a public recording, so that its name is a trace; without a name, list them
+    /// Download and verify a public recording, which you can then use by name; without a name, list them
     Fetch(Fetch),
 }
 

@@ -171,7 +171,7 @@ elements! {
     Delay(delay::Delay) = "delay", order |_| Order::Kept, role Propagation,
         "Delay line: what enters leaves a fixed time later";
     DelaySteps(delay_steps::DelaySteps) = "delay-steps", order |_| Order::Kept, role Plain,
-        "Delay by a schedule, and release on a beat: what no queue explains";
+        "Delay by a schedule, with packets released at fixed times: delay that no queue causes";
     Loss(loss::Loss) = "loss", order |_| Order::Kept, role Plain,
         "Independent loss";
     LossSteps(loss_steps::LossSteps) = "loss-steps", order |_| Order::Kept, role Plain,

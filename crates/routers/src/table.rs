@@ -78,7 +78,7 @@ macro_rules! queues {
                     }),
                 };
             Pie(pie::Pie) = "pie",
-                "PIE: drops or marks arrivals at random, as the delay lies from a target (RFC 8033, Mahimahi's as an option)",
+                "PIE: drops or marks arrivals at random, by how far the delay is from a target (RFC 8033, Mahimahi's as an option)",
                 is {
                     bench: Bench { options: &[("target", "500us"), ("max_burst", "0s")], ..Bench::PLAIN },
                     preset: Some(Preset {

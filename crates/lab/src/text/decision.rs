@@ -68,10 +68,10 @@ pub fn remarks(decision: &Decision) -> Vec<String> {
         lines.push(format!("{LINK_RATE_MARK} {LINK_RATE}."));
     }
     if decision.choices.iter().any(|choice| choice.next.is_none()) {
-        lines.push("– no other scheme of this comparison asks for the same change.".to_string());
+        lines.push("– no other scheme in this comparison needs the same change.".to_string());
     }
     if decision.against.is_none() {
-        lines.push("Each scheme had the link to itself: `--against cubic` shows how it shares one.".to_string());
+        lines.push("Each scheme had the link to itself: `--against cubic` shows how it shares a link.".to_string());
     }
     if decision.today.is_none() {
         lines.push("Add `cubic` to the schemes to compare them with today's default.".to_string());
