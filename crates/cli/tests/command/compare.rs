@@ -199,7 +199,7 @@ fn the_decision_comes_first_and_what_one_can_change_decides_what_is_compared() {
         assert!(first.iter().any(|line| line.starts_with(start)), "{start} in {table}");
     }
     assert!(!table.contains("variant="), "a shorthand where there is one: {table}");
-    assert!(table.contains("† its router is told the link's true rate here"), "{table}");
+    assert!(table.contains("† its router is told the link's true rate"), "{table}");
     assert!(table.contains("abc-adaptive *†") && !table.contains("copa *†"), "{table}");
     let of = |can: &str| {
         let rows = rows(&scratch, &[&short[..], &list, &["--can", can]].concat());

@@ -15,7 +15,8 @@ use crate::table::Table;
 pub(super) const LINK_RATE_MARK: &str = "†";
 
 /// What that means.
-pub(super) const LINK_RATE: &str = "its router is told the link's true rate here; a real one must know or measure it";
+pub(super) const LINK_RATE: &str =
+    "its router is told the link's true rate; a real one must know or measure it";
 
 /// Returns what to deploy, what was assumed, the drawing, a table per trace, the table over all traces, the
 /// notes.
