@@ -83,7 +83,7 @@ impl<P: Packet> CircuitBreaker<P> {
 
     /// Closes the intervals that have ended by `now`.
     fn close_intervals(&mut self, now: Time) {
-        let mut ends = *self.ends.get_or_insert(now + self.config.interval);
+        let ends = *self.ends.get_or_insert(now + self.config.interval);
         if now < ends {
             return;
         }
@@ -102,8 +102,7 @@ impl<P: Packet> CircuitBreaker<P> {
         if later > 1 {
             self.above = 0;
         }
-        ends = ends + Duration::from_nanos(later * length);
-        self.ends = Some(ends);
+        self.ends = Some(ends + Duration::from_nanos(later * length));
     }
 
     /// Takes tokens for `size` bytes at `now`, if there are enough. Returns whether there were.

@@ -77,8 +77,8 @@ pub trait Reporting {
     /// What the sender shows of itself, by name, in the unit the name ends in.
     fn inspect(&self, visit: &mut dyn FnMut(&'static str, f64));
 
-    /// Returns the stages that the sender's controller went through until `now`, where the run records state
-    /// ([`stages`](crate::host)). None of an endpoint that does not implement this.
+    /// Returns the stages that the sender's controller went through until `now`, where the run records state.
+    /// None of an endpoint that does not implement this.
     fn stages(&self, _now: Time) -> BTreeMap<String, f64> {
         BTreeMap::new()
     }

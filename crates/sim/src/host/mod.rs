@@ -282,8 +282,8 @@ impl FlowHost {
         }
     }
 
-    /// Returns the stages that the controller went through until `now`: see [`stages`]. Empty unless
-    /// [`FlowConfig::record_stages`] is set, and of a flow of many connections.
+    /// Returns the stages that the controller went through until `now`, by the keys of `stages.rs`. Empty if
+    /// they are not recorded, and of a flow of many connections.
     pub fn stages(&self, now: Time) -> BTreeMap<String, f64> {
         match &self.life {
             Life::One(Single { connection: Some(connection), .. }) => connection.sender.stages(now),
