@@ -23,7 +23,6 @@ use brakelight_scenario::experiment::{
     self, Assertion, Check, EVALUATIONS, Experiment, Margin, TESTED, Table,
 };
 use brakelight_scenario::outcome::Run;
-use brakelight_scenario::problem::InputError;
 use brakelight_scenario::scheme::Scheme;
 use brakelight_scenario::trace::names::Names;
 use brakelight_sim::Traces;
@@ -290,15 +289,15 @@ fn planned(registry: &Registry, name: &str, text: &str, scheme: &str) -> Result<
             // What is wrong with the file itself is wrong with any scheme.
             let read = |other: &str| experiment::read_with(registry, name, &text.replace(TESTED, other));
             let [first, second] = STAND_INS;
-            (read(first).or_else(|_| read(second))?, Some(in_short(&error)))
+            (read(first).or_else(|_| read(second))?, Some(in_short(&error.problem)))
         }
     };
     Ok(Planned { name: name.to_string(), text: own, experiment, refused })
 }
 
-/// Why a scheme cannot run, without the file and the long lists of what would be valid.
-fn in_short(error: &InputError) -> String {
-    let text = error.problem.to_string();
+/// What is wrong, without the long list of what would be valid.
+fn in_short(problem: &impl std::fmt::Display) -> String {
+    let text = problem.to_string();
     text.split(": valid are").next().unwrap_or_default().to_string()
 }
 
@@ -339,7 +338,7 @@ impl Planned {
             (Some(refused), _, _) => Err((Judgment::NotApplicable, refused.clone())),
             (_, _, Check::NotCheckable) => Err((Judgment::NotApplicable, claim.note.clone())),
             (_, Some(failed), _) => Err((Judgment::Fail, failed.clone())),
-            _ => claim.margins(table).map_err(|error| (Judgment::Fail, error.fault.to_string())),
+            _ => claim.margins(table).map_err(|error| (Judgment::Fail, in_short(&error.fault))),
         };
         match margins {
             Err((verdict, note)) => (criterion.verdict, criterion.note) = (verdict, note),
