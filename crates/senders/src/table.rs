@@ -134,6 +134,8 @@ macro_rules! feedbacks {
             Explicit(explicit::Explicit) = "explicit",
                 "Delayed ACKs that carry back the scheme's own congestion header",
                 carries |_| Carries::Header;
+            Lying(lying::Lying) = "lying",
+                "A receiver that acknowledges lost packets and conceals marks (RFC 9743 section 7.6)";
             ReceiveTimes(receive_times::ReceiveTimes) = "receive_times",
                 "QUIC's ordinary receiver, which says when each packet arrived",
                 carries |_| Carries::ReceiveTimes;

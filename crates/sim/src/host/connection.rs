@@ -167,7 +167,8 @@ impl Connection {
             number,
             encoding,
             sender: Sender::new(shared.host, controller, &opening, config.pacing_burst)
-                .with_quic(config.reordering, config.undo),
+                .with_quic(config.reordering, config.undo)
+                .with_stages(config.record_stages),
             receiver: Receiver::new(shared.host, feedback, config.ack_delay, config.receiver_clock),
             acks: AckArena::default(),
             outbox: Outbox::new(),

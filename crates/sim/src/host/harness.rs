@@ -88,6 +88,7 @@ pub(crate) fn config(host: Host, traffic: Traffic) -> FlowConfig {
         random: Random::stream(1, "host"),
         controller_random: Random::stream(1, "controller"),
         check_contract: true,
+        record_stages: true,
     }
 }
 
