@@ -72,7 +72,7 @@ pub fn remarks(decision: &Decision) -> Vec<String> {
     }
     if decision.against.is_none() {
         lines.push(
-            "Each scheme had the link to itself: `--against cubic` shows how it shares a link.".to_string(),
+            "Each scheme had the link to itself: `--against cubic` shows how it shares.".to_string(),
         );
     }
     if decision.today.is_none() {
