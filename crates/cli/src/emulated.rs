@@ -128,7 +128,7 @@ fn one(
     let note = |note: &str| text::say(&format!("note: {note}"));
     if let (Hosts::Programs(_), Some(flow)) = (hosts, workload.flows.first()) {
         let (flow, controller) = (&flow.name, flow.controller);
-        note(&format!("the command takes the place of flow `{flow}`, and brings its own for `{controller}`"));
+        note(&format!("the command takes the place of flow `{flow}`, and `{controller}` is not used"));
     }
     let ran = workload.run(scenario, scratch.path(), logs, note);
     if let Hosts::Programs(_) = hosts {
