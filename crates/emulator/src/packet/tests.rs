@@ -165,7 +165,8 @@ fn what_is_no_packet_is_refused_with_the_reason() {
 
 #[test]
 fn flows_that_accelerate_are_told_from_ordinary_ones() {
-    let header = |flow, ecn| Header { flow: FlowId(flow), size: 1500, hash16: 0, ecn };
+    let plain = Header::read(&ipv4(UDP, Ecn::NotEct, 7, 0, 0, &[0; 16])).unwrap();
+    let header = |flow, ecn| Header { flow: FlowId(flow), ecn, ..plain };
     let mut reading = Reading::of_those(Classifier::Accelerates, Encoding::Abc);
     assert_eq!(reading.of(&header(1, Ecn::Ect0), &[]), Encoding::Classic);
     assert_eq!(reading.of(&header(1, Ecn::Ect1), &[]), Encoding::Abc);
