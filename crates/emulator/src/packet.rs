@@ -22,7 +22,9 @@
 //! bytes of the datagram, of anything else the first 32 bytes behind the IP header.
 
 use brakelight_core::ecn::{Ecn, Encoding};
-use brakelight_core::packet::{Acknowledgement, Block, Duplicate, FlowId, Packet, PacketId, Tunnel, payload_hash16};
+use brakelight_core::packet::{
+    Acknowledgement, Block, Duplicate, FlowId, Packet, PacketId, Tunnel, payload_hash16,
+};
 use brakelight_core::time::Time;
 
 use crate::classify::Classifier;
@@ -267,7 +269,11 @@ impl Header {
             ecn: Ecn::from_bits(class),
             dscp: class >> 2,
             hosts: Hosts::default(),
-            acknowledges: if upper.protocol == TCP && !upper.fragment { TcpAck::read(upper.bytes) } else { None },
+            acknowledges: if upper.protocol == TCP && !upper.fragment {
+                TcpAck::read(upper.bytes)
+            } else {
+                None
+            },
         }
     }
 }

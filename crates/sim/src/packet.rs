@@ -6,7 +6,9 @@
 use std::fmt;
 
 use brakelight_core::ecn::{Ecn, Encoding};
-use brakelight_core::packet::{Acknowledgement, Block, Direction, Duplicate, FlowId, Header, Packet, PacketId, Tunnel};
+use brakelight_core::packet::{
+    Acknowledgement, Block, Direction, Duplicate, FlowId, Header, Packet, PacketId, Tunnel,
+};
 use brakelight_core::time::{Duration, Time};
 
 use crate::engine::Routed;

@@ -311,9 +311,8 @@ mod tests {
     fn blue_drops_its_share_of_packets_that_could_be_marked() {
         let mut state = State { p: 1 << 30, ..State::default() };
         let mut random = random();
-        let dropped = (0..10_000)
-            .filter(|_| state.decide(&LAW, ms(1000), ms(1000), true, 0, &mut random).drop)
-            .count();
+        let dropped =
+            (0..10_000).filter(|_| state.decide(&LAW, ms(1000), ms(1000), true, 0, &mut random).drop).count();
         // A quarter; the standard deviation is 43.
         assert!((2370..2630).contains(&dropped), "{dropped}");
     }

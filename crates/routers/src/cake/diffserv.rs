@@ -146,7 +146,8 @@ impl Value for Codepoints {
         };
         let all = text.split('/').map(one).collect::<Option<Vec<u8>>>();
         all.filter(|all| all.len() <= 65_536).map(Codepoints).ok_or_else(|| {
-            "codepoints with `/` between them, each a name such as `cs1`, `af41` or `ef`, or 0 to 63".to_string()
+            "codepoints with `/` between them, each a name such as `cs1`, `af41` or `ef`, or 0 to 63"
+                .to_string()
         })
     }
 

@@ -66,9 +66,8 @@ impl Value for Groups {
     }
 
     fn parse(text: &str) -> Result<Self, String> {
-        let one = |part: &str| {
-            part.trim().parse().ok().filter(|flows| (1..=Groups::MOST as u32).contains(flows))
-        };
+        let one =
+            |part: &str| part.trim().parse().ok().filter(|flows| (1..=Groups::MOST as u32).contains(flows));
         let all = text.split('/').map(one).collect::<Option<Vec<u32>>>();
         all.filter(|all| all.len() <= Groups::MOST)
             .map(Groups)
@@ -109,10 +108,9 @@ impl Identify {
             Isolation::DstHost => destination,
             // Not the bare difference, which is 0 for a host that talks to itself.
             Isolation::Hosts => source ^ destination.rotate_left(16),
-            Isolation::Flows
-            | Isolation::DualSrcHost
-            | Isolation::DualDstHost
-            | Isolation::TripleIsolate => self.mix(2, packet.flow().0),
+            Isolation::Flows | Isolation::DualSrcHost | Isolation::DualDstHost | Isolation::TripleIsolate => {
+                self.mix(2, packet.flow().0)
+            }
         };
         Hashes { flow, source, destination }
     }

@@ -225,9 +225,8 @@ fn the_memory_limit_costs_the_flow_that_holds_most_its_head() {
 
 #[test]
 fn memory_follows_bandwidth_and_rtt() {
-    let most = |options: &[(&str, &str)]| {
-        Config::from_options(options.iter().copied()).unwrap().most_memory().0
-    };
+    let most =
+        |options: &[(&str, &str)]| Config::from_options(options.iter().copied()).unwrap().most_memory().0;
     assert_eq!(most(&[]), 10_240 * 1514);
     assert_eq!(most(&[("bandwidth", "10Mbps")]), 4 << 20);
     // 4 x 12.5 MB/s x 0.1 s.
@@ -330,9 +329,8 @@ fn the_filter_lets_changes_of_the_ecn_flags_pass() {
 
 #[test]
 fn the_filter_keeps_what_the_newer_ack_does_not_say() {
-    let sacks = |cumulative, ahead, length| {
-        with(ack(cumulative), |says| says.blocks[0] = Block { ahead, length })
-    };
+    let sacks =
+        |cumulative, ahead, length| with(ack(cumulative), |says| says.blocks[0] = Block { ahead, length });
     // A block that grows is covered; one that went away is not.
     assert_eq!(filtered("aggressive", &[sacks(1, 2, 1), sacks(1, 2, 2)]).0, [0]);
     assert_eq!(filtered("aggressive", &[sacks(1, 2, 1), sacks(2, 1, 2)]).0, [0]);
