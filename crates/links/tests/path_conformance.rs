@@ -50,6 +50,8 @@ fn link_cases() -> Vec<Case> {
     const OTHER: &[(&str, Options<'_>)] = &[
         ("abc", &[("variant", "prototype")]),
         ("abc", &[("marking", "hotnets"), ("x", "sojourn"), ("feedback", "enqueue")]),
+        ("cake", &[("bandwidth", "6Mbps"), ("diffserv", "besteffort"), ("link_layer", "docsis")]),
+        ("cake", &[("bandwidth", "40Mbps"), ("ingress", "true"), ("dscps", "ef/cs1/0/af41")]),
         ("codel", &[("ecn", "true")]),
         ("codel", &[("drop", "behind-head")]),
         ("fq_codel", &[("flows", "3"), ("quantum", "300B"), ("ce_threshold", "5ms")]),

@@ -138,6 +138,7 @@ fn prague() {
 fn queues() {
     let pages = [
         ("abc_dual", "abc-dual"),
+        ("cake", "cake"),
         ("dualpi2", "dualpi2"),
         ("fq_codel", "fq-codel"),
         ("pie", "pie"),

@@ -11,6 +11,7 @@
 //! | `needs_link_rate` | whether it asks the link what it could have carried |
 //! | `tells_flows_apart` | whether it serves flows of that encoding apart from others, by flow |
 //! | `fills_up_to` | the limit in its settings, of a queue that drops nothing before it is full |
+//! | `reads_acks` | whether it reads what packets acknowledge |
 //! | `fits` | a [`Misfit`](brakelight_core::queue::Misfit) if its settings do not fit the link |
 //!
 //! The table is a macro, which hands its lines to another: [`any`](crate::any) makes factories and dispatch
@@ -44,6 +45,10 @@ macro_rules! queues {
                 encoding |_| Some(Encoding::Bmcc),
                 needs_link_rate |config| config.load.asks_the_link(),
                 fits bmcc::fits;
+            Cake(cake::Cake) = "cake",
+                "CAKE: a shaper, tins, fairness between hosts and flows, COBALT, an ACK filter (LANMAN 2018)",
+                is { bench: Bench { options: &[("target", "500us")], ..Bench::PLAIN } },
+                reads_acks |config| config.ack_filter != cake::AckFilter::Off;
             CoDel(codel::CoDel) = "codel",
                 "CoDel: drops or marks at the head by sojourn time (RFC 8289)",
                 is {

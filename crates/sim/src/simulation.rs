@@ -580,6 +580,7 @@ pub fn flow_config(scenario: &Scenario, flow: &FlowSpec, id: u32, name: &str, st
         stop: flow.stop.map(|stop| Time::ZERO + stop),
         receiver_clock: flow.receiver_clock,
         jitter: flow.jitter,
+        acks_are_read: scenario.links.iter().any(|link| link.queue.config().reads_acks()),
         random: Random::stream(scenario.seed, &format!("host {name}")),
         controller_random: Random::stream(scenario.seed, &format!("controller {name}")),
         check_contract: false,

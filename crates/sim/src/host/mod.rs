@@ -91,6 +91,8 @@ pub struct FlowConfig {
     pub receiver_clock: Clock,
     /// Largest delay of an ACK in the host.
     pub jitter: Duration,
+    /// Whether a router on the way may read what ACKs of TCP say.
+    pub acks_are_read: bool,
     /// The host's own stream of random numbers.
     pub random: Random,
     /// The controller's.
