@@ -72,6 +72,7 @@
 mod adaptive;
 mod config;
 pub mod dual;
+pub mod l4s;
 
 use alloc::boxed::Box;
 

@@ -39,6 +39,7 @@ pub mod xcp;
 pub mod xcpw;
 
 pub use abc::dual as abc_dual;
+pub use abc::l4s as abc_l4s;
 pub use any::{AnyQueue, QUEUES, QueueConfig};
 pub use custom::{BoxedQueue, CustomQueue, CustomQueueConfig, DynQueue, QueueFactory};
 

@@ -39,6 +39,11 @@ macro_rules! queues {
                 encoding |config| Some(config.abc.encoding_of_marks()),
                 needs_link_rate |_| true,
                 tells_flows_apart |config| config.dual.classify == abc_dual::Classify::Flow;
+            AbcL4s(abc_l4s::AbcL4s) = "abc_l4s",
+                "ABC's router for L4S senders: CE marks by the link's rate, and a queue for other traffic",
+                is { speaks: SPEAKS_L4S },
+                encoding |_| Some(Encoding::L4s),
+                needs_link_rate |_| true;
             Bmcc(bmcc::Bmcc) = "bmcc",
                 "The BMCC router: the load factor in single ECN bits (Qazi, Andrew and Znati)",
                 is { speaks: SPEAKS_BMCC, protocol: Some(Protocol::BMCC) },

@@ -13,6 +13,8 @@ const VARIATIONS: &[(&str, Options<'_>)] = &[
     ("abc_dual", &[("variant", "adaptive")]),
     ("abc", &[("integral", "1s"), ("target", "10ms")]),
     ("abc", &[("marking", "hotnets"), ("x", "sojourn"), ("feedback", "enqueue")]),
+    ("abc_l4s", &[("horizon", "250ms"), ("averaging", "10ms")]),
+    ("abc_l4s", &[("target", "0s"), ("cushion", "0"), ("horizon", "2ms")]),
     ("bmcc", &[("coexist", "true")]),
     ("bmcc", &[("load", "busy-time"), ("interval", "20ms"), ("bits", "3")]),
     ("abc_dual", &[("weights", "zombie"), ("variant", "prototype")]),
@@ -57,7 +59,12 @@ fn queues() -> impl Iterator<Item = Queue> {
             QueueConfig::AbcDual(config) if config.dual.buffers == Buffers::Own => 2,
             _ => 1,
         };
-        Queue { buffers, classes_by_ecn: name == "dualpi2", acts: name != "droptail", ..Queue::new(config) }
+        Queue {
+            buffers,
+            classes_by_ecn: matches!(name, "dualpi2" | "abc_l4s"),
+            acts: name != "droptail",
+            ..Queue::new(config)
+        }
     })
 }
 

@@ -80,7 +80,7 @@ use super::Abc;
 use crate::fifo::Fifo;
 
 mod loss;
-mod weights;
+pub(super) mod weights;
 mod zombie;
 
 choices! {
@@ -482,9 +482,9 @@ impl<P: Packet> Queue<P> for AbcDual<P> {
 }
 
 /// The link as ABC's queue sees it: a part of it.
-struct Share<'a, L> {
-    link: &'a mut L,
-    share: f64,
+pub(super) struct Share<'a, L> {
+    pub(super) link: &'a mut L,
+    pub(super) share: f64,
 }
 
 impl<L: LinkView> LinkView for Share<'_, L> {

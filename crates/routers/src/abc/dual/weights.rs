@@ -12,7 +12,7 @@ use super::{DualSettings, key};
 ///
 /// A flow of steady rate r then weighs r T / (1 - d) at the end of a period.
 #[derive(Clone, Debug)]
-pub(super) struct Meter {
+pub(in crate::abc) struct Meter {
     heavy: SpaceSaving,
     /// Bytes of all flows.
     total: f64,
@@ -26,7 +26,7 @@ pub(super) struct Meter {
 }
 
 impl Meter {
-    pub(super) fn new(settings: &DualSettings) -> Self {
+    pub(in crate::abc) fn new(settings: &DualSettings) -> Self {
         let period_s = settings.period.as_secs_f64();
         let decay = libm::exp(-period_s / settings.averaging.as_secs_f64());
         Meter {
@@ -40,24 +40,24 @@ impl Meter {
     }
 
     /// `cost` bytes of `flow` leave.
-    pub(super) fn add(&mut self, flow: FlowId, cost: Bytes) {
+    pub(in crate::abc) fn add(&mut self, flow: FlowId, cost: Bytes) {
         self.heavy.add(key(flow), cost.as_f64());
         self.total += cost.as_f64();
     }
 
     /// A packet was marked under this f.
-    pub(super) fn note_f(&mut self, f: f64) {
+    pub(in crate::abc) fn note_f(&mut self, f: f64) {
         self.f[0] += f;
         self.f[1] += 1.0;
     }
 
     /// The mean of f.
-    pub(super) fn mean_f(&self) -> Option<f64> {
+    pub(in crate::abc) fn mean_f(&self) -> Option<f64> {
         (self.f[1] > 0.0).then(|| self.f[0] / self.f[1])
     }
 
     /// `periods` go by.
-    pub(super) fn age(&mut self, periods: u64) {
+    pub(in crate::abc) fn age(&mut self, periods: u64) {
         let factor = if periods == 1 { self.decay } else { libm::pow(self.decay, periods as f64) };
         self.heavy.scale(factor);
         self.total *= factor;
@@ -66,7 +66,7 @@ impl Meter {
 
     /// The rate of all flows together, bit/s, at the end of a period.
     #[cfg(test)]
-    pub(super) fn total_bps(&self) -> f64 {
+    pub(in crate::abc) fn total_bps(&self) -> f64 {
         self.total * self.bps_per_byte
     }
 
@@ -89,7 +89,7 @@ impl Meter {
 
 /// Max-min fair weights.
 #[derive(Clone, Debug)]
-pub(super) struct Shares {
+pub(in crate::abc) struct Shares {
     top: usize,
     growth: f64,
     /// Demands of each queue's heavy flows, ABC's first, and of both while they are sorted.
@@ -98,7 +98,7 @@ pub(super) struct Shares {
 }
 
 impl Shares {
-    pub(super) fn new(settings: &DualSettings) -> Self {
+    pub(in crate::abc) fn new(settings: &DualSettings) -> Self {
         let top = settings.top as usize;
         Shares {
             top,
@@ -110,7 +110,7 @@ impl Shares {
 
     /// ABC's part of the allocations; none while nobody has sent anything. `asked` has the accelerates that
     /// its flows brought, where they bound what these want.
-    pub(super) fn abc_weight(
+    pub(in crate::abc) fn abc_weight(
         &mut self,
         meters: &mut [Meter; 2],
         asked: Option<&Meter>,
@@ -161,7 +161,7 @@ pub fn max_min_share(
 
 /// Max-min fairness: what no demand may exceed so that all fit `capacity`, or infinity where they fit as they
 /// are.
-pub(super) fn level(demands: &mut [f64], capacity: f64) -> f64 {
+pub(in crate::abc) fn level(demands: &mut [f64], capacity: f64) -> f64 {
     demands.sort_unstable_by(f64::total_cmp);
     let mut left = capacity;
     let count = demands.len();
