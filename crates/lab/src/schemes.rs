@@ -86,7 +86,7 @@ mod tests {
         let registry = Registry::standard();
         let defaults = names(&defaults(&registry));
         let expected =
-            ["cubic", "bbr3", "prague", "cubic+fq_codel", "copa", "abc", "abc-adaptive", "bmcc", "quicdc"];
+            ["cubic", "bbr3", "prague", "cubic+fq_codel", "cubic+cake", "copa", "abc", "abc-adaptive", "bmcc", "quicdc"];
         for name in expected {
             assert!(defaults.iter().any(|own| own == name), "{name} in {defaults:?}");
         }
