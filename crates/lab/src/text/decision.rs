@@ -71,9 +71,7 @@ pub fn remarks(decision: &Decision) -> Vec<String> {
         lines.push("– no other scheme in this comparison needs the same change.".to_string());
     }
     if decision.against.is_none() {
-        lines.push(
-            "Each scheme had the link to itself: `--against cubic` shows how it shares.".to_string(),
-        );
+        lines.push("Each scheme had the link to itself: `--against cubic` shows how it shares.".to_string());
     }
     if decision.today.is_none() {
         lines.push("Add `cubic` to the schemes to compare them with today's default.".to_string());
