@@ -179,7 +179,7 @@ impl From<Can> for Change {
 pub enum Arena {
     /// In simulated time
     Simulator,
-    /// In real time: kernel TCP, QUIC with --host quinn, or any programs with --command, over an emulated path
+    /// In real time over an emulated path: kernel TCP, QUIC with --host quinn, any program with --command
     Emulator,
 }
 

@@ -85,7 +85,8 @@ pub fn check_hosts(hosts: &Hosts) -> Result<(), Failure> {
 }
 
 /// Runs a scenario with `seeds` seeds, one after the other, by `hosts`. The links' logs of the first seed go
-/// into the folder, where the scenario asks for them, and what programs print. Must be called before there are other threads.
+/// into the folder, where the scenario asks for them, and what programs print. Must be called before there
+/// are other threads.
 pub fn scenario(
     scenario: &Scenario,
     traces: &Traces,

@@ -367,7 +367,8 @@ fn a_download_puts_the_path_between_the_server_and_the_command() {
     if !can_run_programs(&scratch, "a download in place of a flow") {
         return;
     }
-    scratch.write("one.toml", ONE);
+    // Long enough for the command to end first on a busy machine, too.
+    scratch.write("one.toml", ONE.replace("duration = \"3s\"", "duration = \"10s\""));
     scratch.write("reader.py", READER);
     scratch.write("source.py", SOURCE);
     let run = |more: &[&str]| {
@@ -383,7 +384,7 @@ fn a_download_puts_the_path_between_the_server_and_the_command() {
     assert!((5.0..=8.1).contains(&number(row, "/throughput_mbps")), "{row}");
     assert!(number(row, "/queueing_delay_ms/p95") > 1.0, "{row}");
     assert!(said.contains("the command ended after"), "{said}");
-    assert!(number(row, "/duration_s") < 1.9, "{row}");
+    assert!(number(row, "/duration_s") < 8.5, "{row}");
     // The other way round the link carries ACKs, which is said.
     let output = run(&[]);
     let said = text(&output.stderr);

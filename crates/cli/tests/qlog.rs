@@ -25,8 +25,11 @@ fn records(bytes: &[u8]) -> (Value, Vec<Value>) {
     (header, records.collect())
 }
 
+/// The keys of an object, sorted.
 fn keys(value: &Value) -> Vec<&str> {
-    value.as_object().unwrap().keys().map(String::as_str).collect()
+    let mut keys: Vec<&str> = value.as_object().unwrap().keys().map(String::as_str).collect();
+    keys.sort_unstable();
+    keys
 }
 
 fn check_header(bytes: &[u8], header: &Value, vantage_point: &str) {

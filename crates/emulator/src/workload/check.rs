@@ -151,8 +151,8 @@ fn check_kernel(flow: &FlowSpec) -> Result<(), InputError> {
     Ok(())
 }
 
-/// Programs take the place of the only flow, from its start to the end of the run. What else the scenario says
-/// of the flow's hosts is about those that they replace.
+/// Programs take the place of the only flow, from its start to the end of the run. What the scenario says of
+/// the flow's hosts is about those that they replace.
 pub(super) fn check_programs(scenario: &Scenario, flow: &FlowSpec) -> Result<(), InputError> {
     let count = scenario.flow_count();
     if count != 1 {
