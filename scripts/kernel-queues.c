@@ -20,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/io.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/reboot.h>
@@ -32,6 +33,16 @@
 
 static uint64_t sent[MOST];
 
+/* Says it at the machine's debug port, which costs next to nothing; a serial line costs more than all else. */
+static ssize_t say(void *cookie, const char *text, size_t length)
+{
+	size_t left = length;
+
+	(void)cookie;
+	asm volatile("rep outsb" : "+S"(text), "+c"(left) : "d"(0xe9) : "memory");
+	return length;
+}
+
 static uint64_t now(void)
 {
 	struct timespec at;
@@ -43,6 +54,18 @@ static uint64_t now(void)
 static void run(const char *line)
 {
 	if (system(line))
+		printf("failed: %s\n", line);
+}
+
+/* Runs it and says what it prints. */
+static void show(const char *line)
+{
+	FILE *output = popen(line, "r");
+	char text[512];
+
+	while (output && fgets(text, sizeof(text), output))
+		fputs(text, stdout);
+	if (!output || pclose(output))
 		printf("failed: %s\n", line);
 }
 
@@ -184,7 +207,7 @@ static void work(const char *name)
 		printf("S %x %llx\n", each, (unsigned long long)sent[each]);
 	receive(in, begin);
 	fflush(stdout);
-	run("tc -s qdisc show dev q0");
+	show("tc -s qdisc show dev q0");
 	close(out);
 	close(in);
 	run("ip link del q0");
@@ -196,6 +219,8 @@ int main(void)
 {
 	struct dirent **names;
 
+	if (ioperm(0xe9, 1, 1) == 0)
+		stdout = fopencookie(NULL, "w", (cookie_io_functions_t){ .write = say });
 	setvbuf(stdout, NULL, _IOFBF, 1 << 16);
 	mount("proc", "/proc", "proc", 0, NULL);
 	mount("sysfs", "/sys", "sysfs", 0, NULL);
