@@ -38,6 +38,10 @@
   }
   lemma quotient_at_most: \forall integer a, b, c; 0 <= a && 0 < b && 0 <= c && a < b * (c + 1) ==> a / b <= c;
   lemma product_is_monotone: \forall integer a, b, c, d; 0 <= a <= c && 0 <= b <= d ==> a * b <= c * d;
+  lemma proportion_at_most_whole: \forall integer a, b, c; 0 <= a && 0 <= b <= c && 0 < c ==>
+          (a * b + c - 1) / c <= a;
+  lemma millionths_at_most_whole: \forall integer a, b; 0 <= a && 0 <= b <= 1000000 ==>
+          (a * b + 999999) / 1000000 <= a;
 */
 
 #endif

@@ -18,6 +18,7 @@ static inline void prr_end(struct prr *p);
 
 /*@ requires valid: \valid(p);
     requires episode: p->delivered + newly <= 1073741824 && pipe <= 1073741824;
+    requires governs: p->prior >= 1;
     requires reduced: target <= p->prior <= 1073741824;
     assigns p->delivered;
     ensures counts: p->delivered == \old(p->delivered) + newly;
