@@ -133,7 +133,7 @@ const MUTANTS: &[Case] = &[
         "20-startup-probe-rtt",
         "20-enters",
     ),
-    bbr("does not pace", By(Fault::NoPacing), "21-up-loss-bounded", "21-loss"),
+    not_found(bbr("does not pace", By(Fault::NoPacing), "21-up-loss-bounded", "21-loss")),
     not_found(reno_in("never grows after a loss", Fault::NeverGrowsAgain, "7.9-change", "7.9-utilization")),
     not_found(reno("keeps its window when idle", Fault::KeepsWindowWhenIdle, "5.1.3-idle")),
     not_found(reno("begins with 400 packets", Fault::BeginsWith(400), "5.1.5-short")),
