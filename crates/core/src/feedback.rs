@@ -93,8 +93,8 @@ dispatched! {
         /// flush.
         fn on_ack_sent(&mut self, now: Time, flush: bool) -> Echo;
 
-        /// Returns whether the receiver claims that packet `missing`, the first of a gap, has arrived though it
-        /// has not. Honest receivers never do.
+        /// Returns whether the receiver claims that packet `missing`, the first of a gap, has arrived though
+        /// it has not. Honest receivers never do.
         fn claims(&self, _missing: u64) -> bool {
             false
         }

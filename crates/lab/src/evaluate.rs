@@ -396,9 +396,9 @@ fn verdict(margin: &Margin) -> Judgment {
     }
 }
 
-/// Evaluates the controller or scheme `scheme` of `registry` by the files of `kit` whose names `keep` accepts,
-/// such as `6.3-wired`, and returns the criteria that failed. For a test of one's own controller: a panic in a
-/// run is a failed criterion too.
+/// Evaluates the controller or scheme `scheme` of `registry` by the files of `kit` whose names `keep`
+/// accepts, such as `6.3-wired`. Returns the criteria that failed. It is for tests of one's own controller: a
+/// panic in a run is a failed criterion too.
 ///
 /// # Errors
 /// If there is no such scheme or kit, or a trace cannot be read.

@@ -4,7 +4,7 @@
 //! ```text
 //! a packet is in excess if a token bucket of rate R and size B has no tokens for it; it passes all the same
 //! in each interval T:    share = bytes in excess / bytes
-//! N intervals in a row with share > threshold:  every packet is dropped for the time D, and then it begins anew
+//! N intervals in a row with share > threshold:  every packet is dropped for the time D; then it begins anew
 //! ```
 //!
 //! An interval without packets has a share of zero. Intervals follow each other from the first packet on, so

@@ -44,7 +44,6 @@ pub enum Fault {
     NoSlowStart,
     SilentAfterLoss,
     ProbesEightfold,
-    PacesAtHalf,
     BurstsAfterIdle,
     KeepsHighest,
     ConstantRate,
@@ -77,7 +76,6 @@ struct Mutant {
     /// Bytes delivered and lost, as of the last ACK.
     delivered: Bytes,
     lost: Bytes,
-    srtt: Duration,
     /// When a loss is acted upon.
     due: Option<LossEvent>,
     /// What slow start added that New Reno does not know of.
@@ -112,7 +110,6 @@ impl Mutant {
             started: None,
             delivered: Bytes(0),
             lost: Bytes(0),
-            srtt: Duration::from_millis(100),
             due: None,
             extra: Bytes(0),
             fled: None,
@@ -176,7 +173,6 @@ impl Controller for Mutant {
         let started = *self.started.get_or_insert(event.now);
         let age = event.now.since(started);
         (self.delivered, self.lost) = (event.delivered, event.total_lost);
-        self.srtt = event.rtt.smoothed;
         if let Some(due) = self.due.filter(|due| event.now.since(due.now) > Duration::from_secs(2)) {
             self.due = None;
             self.inner.on_loss(&LossEvent { now: event.now, ..due });
@@ -320,10 +316,6 @@ impl Controller for Mutant {
         match self.fault {
             Fault::PacesTooSlowly => Some(Rate::from_mbps(2)),
             Fault::ConstantRate => Some(Rate::from_mbps(20)),
-            Fault::PacesAtHalf => {
-                let bits = 4.0 * self.cwnd().as_f64() / self.srtt.as_secs_f64().max(1e-6);
-                Some(Rate::from_bps((bits as u64).max(1)))
-            }
             Fault::NoPacing => None,
             Fault::PacesTooFast => self.inner.pacing_rate().map(|rate| rate.mul_f64(1.5)),
             _ => self.inner.pacing_rate(),

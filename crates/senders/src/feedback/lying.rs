@@ -11,9 +11,9 @@
 //! What a receiver gains by it is a share of the link that others lose. With L = 1 a sender that reacts to
 //! losses alone would grow without end, so it is 0.9 at most.
 //!
-//! The other attacks of savage99 need no receiver of their own. Hosts count bytes, so an ACK cannot be divided
-//! below a packet: `ack_every = 1` is all of it. ACKs that come twice are made by the path element `duplicate`
-//! on the way back.
+//! The other attacks of savage99 need no receiver of their own. Hosts count bytes, so an ACK cannot be
+//! divided below a packet: `ack_every = 1` is all of it. ACKs that come twice are made by the path element
+//! `duplicate` on the way back.
 //!
 //! | symbol | field | unit | default | source |
 //! |---|---|---|---|---|

@@ -175,20 +175,22 @@ const GAPS: &[u32] = &[20, 40, 60, 80, 100, 120, 140, 160, 180, 200];
 #[test]
 fn a_lying_receiver_acknowledges_its_share_of_the_gaps_and_the_sender_hears_of_the_rest() {
     for host in HOSTS {
-        let lost = |losses: &str| {
+        let repaired = |losses: &str| {
             let flow = config(host, segments(host, 1_000));
             let feedback = FeedbackConfig::new("lying", &[("losses", losses)]).unwrap();
             let mut world = World::new(super::FlowConfig { feedback, ..flow }, RTT, losing(GAPS));
             world.run(Time::from_secs(60));
-            assert!(world.host.is_complete(), "{host:?}: what was claimed is never sent again");
             let counters = world.host.counters();
+            // What was claimed is never sent again, so that the transfer lacks it.
             let missing = 1_000 - counters.goodput_bytes / config(host, Traffic::Backlogged).mss.0;
-            (counters.lost_packets, missing)
+            (counters.retransmitted_packets, missing)
         };
-        assert_eq!(lost("0"), (10, 0), "{host:?}: an honest one");
-        let (heard, missing) = lost("0.5");
-        assert!((1..10).contains(&heard) && heard + missing == 10, "{host:?}: {heard} and {missing}");
-        assert!(lost("0.9").0 < heard, "{host:?}");
+        let (repairs, missing) = repaired("0");
+        assert!(repairs >= 10 && missing == 0, "{host:?}: {repairs} and {missing}");
+        let (repairs, half) = repaired("0.5");
+        assert!((1..10).contains(&half) && repairs + half >= 10, "{host:?}: {repairs} and {half}");
+        let (_, most) = repaired("0.9");
+        assert!(most > half, "{host:?}: {most} and {half}");
     }
 }
 
