@@ -259,14 +259,14 @@ impl<P: Packet> Cake<P> {
         if let (Some(whole), Some(own)) = (self.pace, tin.pace) {
             let own = own.time_for(cost);
             if tin.time_next < now {
-                tin.time_next = tin.time_next + own;
+                tin.time_next += own;
             } else if tin.time_next < now + own {
                 tin.time_next = now + own;
             }
             let whole = whole.time_for(cost);
-            self.time_next = self.time_next + whole;
+            self.time_next += whole;
             if !dropped {
-                self.failsafe = self.failsafe + whole + whole / 2;
+                self.failsafe += whole + whole / 2;
             }
         }
         i64::from(cost)
@@ -303,7 +303,7 @@ impl<P: Packet> Cake<P> {
         }
         // The last one within its rate; else the one that is due first.
         let active = || self.tins.iter().enumerate().filter(|(_, tin)| tin.is_active());
-        let within = active().filter(|(_, tin)| tin.time_next <= now).next_back();
+        let within = active().rfind(|(_, tin)| tin.time_next <= now);
         within.or_else(|| active().rev().min_by_key(|(_, tin)| tin.time_next)).map(|(index, _)| index)
     }
 
