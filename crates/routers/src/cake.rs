@@ -27,7 +27,7 @@
 //! | - | `diffserv` | - | diffserv3 | tc-cake(8) |
 //! | - | `isolation` | - | triple-isolate | tc-cake(8) |
 //! | overhead, mpu | `overhead`, `mpu` | bytes | the link's | tc-cake(8) |
-//! | - | `memory_limit` | bytes | 4 bandwidth rtt, at least 4 MiB (D3) | Linux 6.1 sch_cake.c, cake_reconfigure |
+//! | - | `memory_limit` | bytes | 4 bandwidth rtt, at least 4 MiB (D3) | Linux 6.1 sch_cake.c |
 //!
 //! # Deviations
 //!
@@ -109,11 +109,11 @@ parameters! {
         memory_limit: Option<Bytes> = None, in OrNone(Bytes(0)..=Bytes(1 << 40)), from "Linux 6.1 sch_cake.c";
         /// The buffer that all flows share, in packets or bytes; none takes the link's.
         limit: Option<Limit> = None, in .., from "the link";
-        /// How many flows each source host has, as `1/20`: the flows of a scenario in order; none is one each.
+        /// Flows of each source host, as `1/20`: a scenario's flows in order; none is one each.
         srchosts: Option<Groups> = None, in .., from "the packets";
-        /// How many flows each destination host has, as `1/20`; none is one each.
+        /// Flows of each destination host, as `1/20`; none is one each.
         dsthosts: Option<Groups> = None, in .., from "the packets";
-        /// The codepoint of each flow, as `ef/cs1/0`: the flows of a scenario in order; none is the packets' own.
+        /// Each flow's codepoint, as `ef/cs1/0`, in a scenario's order; none is the packets' own.
         dscps: Option<Codepoints> = None, in .., from "the packets";
     }
 }
