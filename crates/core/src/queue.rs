@@ -134,9 +134,9 @@ dispatched! {
         /// Returns the packets and bytes held.
         fn backlog(&self) -> Backlog;
 
-        /// Returns until when the discipline holds back what waits: a queue with a shaper of its own. The link
-        /// asks when `dequeue` returned `None` and something waits, and calls `dequeue` again at that time.
-        /// Queues that only the link paces leave it at zero.
+        /// Returns until when the discipline holds back what waits: a queue with a shaper of its own. The
+        /// link asks when `dequeue` returned `None` and something waits, and calls `dequeue` again at that
+        /// time. Queues that only the link paces leave it at zero.
         fn held_until(&self) -> Time {
             Time::ZERO
         }

@@ -12,8 +12,8 @@
 //!   drop TIME NUMBER REASON
 //! ```
 //!
-//! With `--driven` a link takes the next packet when the one before has left, which the events say. Without, it
-//! takes whatever the queue gives, at once: the queue has a shaper.
+//! With `--driven` a link takes the next packet when the one before has left, which the events say.
+//! Without, it takes whatever the queue gives, at once: the queue has a shaper.
 #![allow(clippy::print_stdout, reason = "its output is what it is for")]
 
 use std::io::{self, BufRead, Write};

@@ -27,7 +27,7 @@
 //! | - | `diffserv` | - | diffserv3 | tc-cake(8) |
 //! | - | `isolation` | - | triple-isolate | tc-cake(8) |
 //! | overhead, mpu | `overhead`, `mpu` | bytes | the link's | tc-cake(8) |
-//! | - | `memory_limit` | bytes | 4 bandwidth rtt, at least 4 MiB (D3) | Linux 6.1 sch_cake.c, cake_reconfigure |
+//! | - | `memory_limit` | bytes | 4 bandwidth rtt, at least 4 MiB (D3) | Linux 6.1 sch_cake.c |
 //!
 //! # Deviations
 //!
@@ -109,11 +109,11 @@ parameters! {
         memory_limit: Option<Bytes> = None, in OrNone(Bytes(0)..=Bytes(1 << 40)), from "Linux 6.1 sch_cake.c";
         /// The buffer that all flows share, in packets or bytes; none takes the link's.
         limit: Option<Limit> = None, in .., from "the link";
-        /// How many flows each source host has, as `1/20`: the flows of a scenario in order; none is one each.
+        /// Flows of each source host, as `1/20`: a scenario's flows in order; none is one each.
         srchosts: Option<Groups> = None, in .., from "the packets";
-        /// How many flows each destination host has, as `1/20`; none is one each.
+        /// Flows of each destination host, as `1/20`; none is one each.
         dsthosts: Option<Groups> = None, in .., from "the packets";
-        /// The codepoint of each flow, as `ef/cs1/0`: the flows of a scenario in order; none is the packets' own.
+        /// Each flow's codepoint, as `ef/cs1/0`, in a scenario's order; none is the packets' own.
         dscps: Option<Codepoints> = None, in .., from "the packets";
     }
 }
@@ -259,14 +259,14 @@ impl<P: Packet> Cake<P> {
         if let (Some(whole), Some(own)) = (self.pace, tin.pace) {
             let own = own.time_for(cost);
             if tin.time_next < now {
-                tin.time_next = tin.time_next + own;
+                tin.time_next += own;
             } else if tin.time_next < now + own {
                 tin.time_next = now + own;
             }
             let whole = whole.time_for(cost);
-            self.time_next = self.time_next + whole;
+            self.time_next += whole;
             if !dropped {
-                self.failsafe = self.failsafe + whole + whole / 2;
+                self.failsafe += whole + whole / 2;
             }
         }
         i64::from(cost)
@@ -303,7 +303,7 @@ impl<P: Packet> Cake<P> {
         }
         // The last one within its rate; else the one that is due first.
         let active = || self.tins.iter().enumerate().filter(|(_, tin)| tin.is_active());
-        let within = active().filter(|(_, tin)| tin.time_next <= now).next_back();
+        let within = active().rfind(|(_, tin)| tin.time_next <= now);
         within.or_else(|| active().rev().min_by_key(|(_, tin)| tin.time_next)).map(|(index, _)| index)
     }
 

@@ -182,7 +182,7 @@ impl State {
             Some(root) => *root,
             None => newton(self.count, self.inverse_root),
         };
-        self.next = self.next + self.spacing(law);
+        self.next += self.spacing(law);
     }
 }
 

@@ -4,7 +4,7 @@
 //! ```text
 //! size = max(size + overhead, mpu)
 //! atm:   53 bytes per cell of 48, the last one padded                              ITU-T I.361
-//! ptm:   one byte more per 64, or part thereof                                     IEEE 802.3 61.3.3: 64b/65b
+//! ptm:   one byte more per 64, or part thereof                                 IEEE 802.3 61.3.3: 64b/65b
 //! ```
 
 choices! {

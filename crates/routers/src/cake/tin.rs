@@ -2,13 +2,14 @@
 //! `sch_cake.c`).
 //!
 //! ```text
-//! arrival of flow f:  the queue at hash(f), if f has it; else one of the eight in its set that f has; else an
-//!                     idle one of the set, which f gets; else the one at hash(f), shared
+//! arrival of flow f:  the queue at hash(f), if f has it; else one of the eight in its set that f has; else
+//!                     an idle one of the set, which f gets; else the one at hash(f), shared
 //! it was idle:        to the end of the new ones, with a quantum
 //! departure:          the first decaying one, once; else the first of the new ones; else of the old ones
 //!   deficit <= 0:       deficit += quantum / load; to the end of the old ones; again
 //!   COBALT's packet:    deficit -= its cost; it leaves
-//!   nothing there:      to the end of the decaying ones while COBALT has anything to forget, else idle; again
+//!   nothing there:      to the end of the decaying ones while COBALT has anything to forget, else idle;
+//!                       again
 //!
 //! load = the most bulk flows that its source host or its destination host has, as the isolation asks; else 1
 //! ```
@@ -338,8 +339,8 @@ impl<P: Packet> Tin<P> {
         }
     }
 
-    /// The queue at `place`, the first of `which`, has used up its quantum: it gets another one and goes behind
-    /// the old ones.
+    /// The queue at `place`, the first of `which`, has used up its quantum: it gets another one and goes
+    /// behind the old ones.
     pub(super) fn renew(&mut self, which: In, place: usize, fairness: Fairness, random: &mut Random) {
         if self.queues[place].set == Set::Sparse {
             if self.queues[place].packets.is_empty() {
