@@ -2,10 +2,10 @@
 //!
 //! | what | where |
 //! |---|---|
-//! | the file | a sequence of JSON texts (RFC 7464): the schema `sequential` of draft-ietf-quic-qlog-main-schema-14 |
-//! | the events | the schema `quic` of draft-ietf-quic-qlog-quic-events-14 |
-//! | `FLOW.sqlog` | the sender: packets sent and received, `recovery_metrics_updated`, `packet_lost`, `congestion_state_updated` |
-//! | `FLOW.receiver.sqlog` | the receiver: packets received and sent |
+//! | the file | JSON texts in sequence (RFC 7464), by draft-ietf-quic-qlog-main-schema-14 |
+//! | the events | those of draft-ietf-quic-qlog-quic-events-14 |
+//! | `FLOW.sqlog` | the sender's: packets, metrics of recovery, losses, states |
+//! | `FLOW.receiver.sqlog` | the receiver's: packets |
 //!
 //! Times are milliseconds since the start of the run. What happens to a sender at one moment is one event of
 //! its metrics, with those that changed; bytes in flight and the window count payload. The length of a packet
