@@ -2,7 +2,7 @@
 /*
  * What the contracts in this folder have in common. ACSL 1.17 2.2.4 gives a shift of a mathematical integer
  * as a product or quotient of a power of two; WP knows that for a shift by one, and the axioms here say it
- * for the shifts that the sources make. The lemmas on quotients are proved like all other properties.
+ * for the shifts that the sources make, and that a mask of low bits is a remainder. The lemmas on quotients are proved like all other properties.
  */
 #ifndef BRAKELIGHT_PROOFS_ARITHMETIC_H
 #define BRAKELIGHT_PROOFS_ARITHMETIC_H
@@ -35,6 +35,8 @@
     axiom shr12: \forall integer x; 0 <= x ==> (x >> 12) == x / 4096;
     axiom shr20: \forall integer x; 0 <= x ==> (x >> 20) == x / 1048576;
     axiom shr24: \forall integer x; 0 <= x ==> (x >> 24) == x / 16777216;
+    axiom low13: \forall integer x; 0 <= x ==> (x & 8191) == x % 8192;
+    axiom low24: \forall integer x; 0 <= x ==> (x & 16777215) == x % 16777216;
   }
   lemma quotient_at_most: \forall integer a, b, c; 0 <= a && 0 < b && 0 <= c && a < b * (c + 1) ==> a / b <= c;
   lemma product_is_monotone: \forall integer a, b, c, d; 0 <= a <= c && 0 <= b <= d ==> a * b <= c * d;

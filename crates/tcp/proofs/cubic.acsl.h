@@ -14,7 +14,7 @@
 /*@ requires valid: \valid_read(c);
     assigns \nothing;
     ensures at_least_a_packet: \result >= \min(c->mss, 536870912) * 4096;
-    ensures at_least_the_model: \result >= c->model.cwnd; */
+    ensures larger_of_both: \result == \max(c->model.cwnd, \min(c->mss, 536870912) * 4096); */
 static inline __u64 cubic_cwnd(const struct cubic *c);
 
 /*@ requires origin: origin <= 2199023255552;
@@ -92,6 +92,7 @@ static inline void cubic_cap(struct cubic *c, __u64 most);
     requires mss: 1 <= mss <= 65535;
     assigns c->mss, c->has_before, c->model.cwnd, c->model.ssthresh, c->model.epoch_start_ns;
     ensures within_bounds: cubic(c);
+    ensures packet: c->mss == mss;
     ensures begins_anew: c->model.epoch_start_ns == 0 && c->has_before == 0; */
 static inline void cubic_on_mtu_change(struct cubic *c, __u32 mss);
 
