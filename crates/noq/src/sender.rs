@@ -487,8 +487,8 @@ mod tests {
                     }
                 }
                 if acked {
-                    sender.on_end_acks(now, random.bits() % 4 == 0);
-                    if random.bits() % 20 == 0 {
+                    sender.on_end_acks(now, random.bits().is_multiple_of(4));
+                    if random.bits().is_multiple_of(20) {
                         sender.on_ce(now, begin);
                     }
                 }
