@@ -38,6 +38,7 @@ pub mod ctcp;
 pub mod cubic;
 pub mod eabc;
 pub mod external;
+pub mod gcc;
 mod hystart;
 mod load;
 pub mod mlcp;
