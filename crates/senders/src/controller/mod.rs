@@ -42,6 +42,7 @@ pub mod gcc;
 mod hystart;
 mod load;
 pub mod mlcp;
+pub mod nada;
 pub mod newreno;
 pub mod prague;
 pub mod quicdc;
