@@ -6,7 +6,7 @@
 //! d_i         = (t_i - t_(i-1)) - (T_i - T_(i-1))                            gcc-02 5.1, the delay's change
 //! a_i         = a_(i-1) + d_i,   s_i = 0.9 s_(i-1) + 0.1 a_i                 trendline_estimator
 //! m_i         = 4 min(i, 60) slope of s over t, of the last `window` groups  trendline_estimator
-//! gamma_i     = gamma_(i-1) + dt k (|m_i| - gamma_(i-1)),  k = k_down if |m_i| < gamma, else k_up   gcc16 eq.5
+//! gamma_i     = gamma_(i-1) + dt k (|m_i| - gamma_(i-1)), k: k_down if |m_i| < gamma, else k_up   gcc16 eq.5
 //! over-use:   m_i > gamma for `overuse_time` and two groups, and m not falling       gcc-02 5.4
 //! under-use:  m_i < -gamma
 //! R           = throughput of the receiver, from windows of 150 ms           bitrate_estimator

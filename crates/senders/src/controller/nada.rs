@@ -52,8 +52,8 @@
 //! - D4. There is no buffer for rate shaping (FPS, BETA_V and BETA_S, rfc8698 5.2.2): what waits is the
 //!   application's, and the model of a call lowers its encoder's rate by it.
 //! - D5. All rates are of payload; packet headers come on top.
-//! - D6. The mean interval between losses leaves out the open one, which rfc5348 counts where it is long. With
-//!   it no loss would ever be older than seven mean intervals.
+//! - D6. The mean interval between losses leaves out the open one, which rfc5348 counts where it is long.
+//!   With it no loss would ever be older than seven mean intervals.
 //! - D7. Equation 7 may take no more than the whole rate away, so that r_ref stays positive before it is
 //!   clipped.
 

@@ -43,8 +43,8 @@ impl LossInterval {
         self.event.map(|(number, _)| self.newest.saturating_sub(number))
     }
 
-    /// Returns the mean of the closed intervals. The open one is left out: with it, a loss would stay recent for
-    /// seven mean intervals whatever came after it.
+    /// Returns the mean of the closed intervals. The open one is left out: with it, no loss would ever
+    /// be older than seven mean intervals.
     pub(super) fn mean(&self) -> Option<f64> {
         let (mut sum, mut weights) = (0.0, 0.0);
         for (weight, interval) in WEIGHTS.iter().zip(&self.closed[..self.count]) {
