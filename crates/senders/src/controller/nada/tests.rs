@@ -32,6 +32,9 @@ fn congestion_is_the_least_queueing_delay_and_the_penalties() {
     assert_near(nada.congestion_ms(), 35.0, 1e-9);
     nada.p_mark = 0.02;
     assert_near(nada.congestion_ms(), 43.0, 1e-9);
+    // A tenth of losses would be 1000 ms.
+    nada.p_loss = 0.1;
+    assert_near(nada.congestion_ms(), 500.0, 1e-9);
 }
 
 #[test]
