@@ -60,6 +60,16 @@ fn quicdc() {
 }
 
 #[test]
+fn gcc() {
+    page("gcc");
+}
+
+#[test]
+fn nada() {
+    page("nada");
+}
+
+#[test]
 fn ctcp() {
     page("ctcp");
 }
