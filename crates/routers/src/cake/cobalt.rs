@@ -208,8 +208,8 @@ mod tests {
 
     #[test]
     fn the_roots_are_those_of_the_counts() {
-        for n in 1..ROOTS {
-            let root = f64::from(INVERSE_ROOTS[n]) / 4_294_967_296.0;
+        for (n, root) in INVERSE_ROOTS.iter().enumerate().skip(1) {
+            let root = f64::from(*root) / 4_294_967_296.0;
             assert!((root - 1.0 / (n as f64).sqrt()).abs() < 1e-3, "{n}: {root}");
         }
         // Four steps from 1: 0.5, 0.625, 0.693359, 0.706708.
@@ -224,9 +224,8 @@ mod tests {
 
     #[test]
     fn signals_come_an_interval_over_the_root_of_their_number_apart() {
-        let mut state = State::default();
         // Used before: n went to 1 and back to 0, so y is 1.
-        state.count = 1;
+        let mut state = State { count: 1, ..State::default() };
         state.found_empty(&LAW, ms(1000));
         assert_eq!((state.count, state.inverse_root), (0, u32::MAX));
         decide(&mut state, 1200, 0);

@@ -52,7 +52,7 @@ fn saturate(bench: &mut Bed, flows: u32, backlog: u32, time: Duration) -> Vec<u6
                 bytes[left.packet.flow as usize] += u64::from(left.packet.size);
                 bench.arrive_as(now, packet(left.packet.flow, 1500));
                 if bench.queue.pace.is_none() {
-                    now = now + Duration::from_millis(1);
+                    now += Duration::from_millis(1);
                 }
             }
             None => now = bench.queue.held_until(),
