@@ -152,8 +152,8 @@ impl Compare {
         Ok(scenario)
     }
 
-    /// Returns the scheme that takes its place beside its competitor, if one does: with the second queue of an
-    /// ABC router, or as BMCC's variant for other traffic.
+    /// Returns the scheme that takes its place beside its competitor, if one does: with the second queue of
+    /// an ABC router, or as BMCC's variant for other traffic.
     pub fn beside_others(&self) -> Option<Scheme> {
         self.scheme.beside(self.against.as_ref()?)
     }

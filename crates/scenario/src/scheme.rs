@@ -224,9 +224,9 @@ impl Scheme {
         }
     }
 
-    /// Returns the scheme that takes its place where flows of `other` share its queue, if one does. ABC's router
-    /// has a second queue for traffic that does not speak ABC (abc20 4.3). BMCC's parts have a variant in which
-    /// other flows hear their AQM (bmcc VI).
+    /// Returns the scheme that takes its place where flows of `other` share its queue, if one does. ABC's
+    /// router has a second queue for traffic that does not speak ABC (abc20 4.3). BMCC's parts have a variant
+    /// in which other flows hear their AQM (bmcc VI).
     pub fn beside(&self, other: &Scheme) -> Option<Self> {
         let speaks_abc = matches!(other.encoding(), Encoding::Abc | Encoding::AbcProxied);
         if let Some(queue) = self.queue.beside_others().filter(|_| !speaks_abc) {

@@ -2,7 +2,8 @@
 /*
  * What the contracts in this folder have in common. ACSL 1.17 2.2.4 gives a shift of a mathematical integer
  * as a product or quotient of a power of two; WP knows that for a shift by one, and the axioms here say it
- * for the shifts that the sources make, and that a mask of low bits is a remainder. The lemmas on quotients are proved like all other properties.
+ * for the shifts that the sources make, and that a mask of low bits is a remainder. The lemmas on quotients
+ * are proved like all other properties.
  */
 #ifndef BRAKELIGHT_PROOFS_ARITHMETIC_H
 #define BRAKELIGHT_PROOFS_ARITHMETIC_H

@@ -49,7 +49,10 @@ fn every_queue_either_works_or_is_refused_with_the_list_of_those_that_do() {
     let usable = usable_queues();
     assert_eq!(
         usable,
-        ["abc", "abc_dual", "bmcc", "cake", "codel", "droptail", "dualpi2", "fq_codel", "pie", "red"]
+        [
+            "abc", "abc_dual", "abc_l4s", "bmcc", "cake", "codel", "droptail", "dualpi2", "fq_codel", "pie",
+            "red"
+        ]
     );
     for entry in QUEUES {
         match parse("12Mbps", entry.name) {
