@@ -19,54 +19,60 @@
 //!
 //! # From ABC's equation to a mark
 //!
-//! ABC's router asks its senders for a window of `W* = W tr / cr` one round trip R later (abc20 eq.1 and 2). What
-//! is outstanding is `W = mu R + q`, so with eta = 1 the target is reached where `q = d_t mu`. A Prague sender
-//! gains a packet each round trip and loses the share p / 2 of its window, p being the share of marks
-//! (prague 2.4.2, 2.4.3):
+//! ABC's router asks its senders for a window of `W* = W tr / cr` one round trip R later (abc20 eq.1 and
+//! 2). What is outstanding is `W = mu R + q`, so with eta = 1 the target is reached where `q = d_t mu`. A
+//! Prague sender gains a packet each round trip and loses the share p / 2 of its window, p being the share
+//! of marks (prague 2.4.2, 2.4.3):
 //!
 //! ```text
 //! w' = 1 / R - w p / (2 R)         so tr / cr = 1 + 1 / w - p / 2, and  p = 2 (1 - tr / cr) + 2 / w
 //! ```
 //!
 //! Two facts make this share the wrong thing to send. Prague answers the mean of p over 16 round trips
-//! (alpha), so on links that move p comes too late; and each round trip with any mark at all costs alpha / 2.
-//! A relay, which marks all packets while W > W* and none otherwise, gives the same mean window with a larger
-//! alpha: where a share s of the round trips is marked, alpha = s, and rest is at `s^2 / 2 = 1 / w`, so
-//! alpha = sqrt(2 / w) in place of 2 / w. With 50 packets that is 0.20 in place of 0.04. The first cut after a
-//! fall of the rate is then 10 % and not 2 %. Of the queue the relay costs one cut, sqrt(w / 2) packets.
+//! (alpha), so on links that move p comes too late; and each round trip with any mark at all costs alpha /
+//! 2. A relay, which marks all packets while W > W* and none otherwise, gives the same mean window with a
+//! larger alpha: where a share s of the round trips is marked, alpha = s, and rest is at `s^2 / 2 = 1 / w`,
+//! so alpha = sqrt(2 / w) in place of 2 / w. With 50 packets that is 0.20 in place of 0.04. The first cut
+//! after a fall of the rate is then 10 % and not 2 %. Of the queue the relay costs one cut, sqrt(w / 2)
+//! packets.
 //!
 //! # The cushion
 //!
-//! Prague falls within some round trips, and regains one packet in each. What a cut takes too much is missing
-//! for `w alpha / 2` round trips, so a router that marks every short dip of its link leaves it unused. e is what
-//! such dips amount to within H. With c e allowed to wait, a steady link has no queue, and a noisy one as much
-//! as pays. A burst of the link, such as a Wi-Fi aggregate or a slot of TDD, is within c e, too, and a packet
-//! that came after the link's last service did not stand in a queue: it is never marked ([`bursts`]).
+//! Prague falls within some round trips, and regains one packet in each. What a cut takes too much is
+//! missing for `w alpha / 2` round trips, so a router that marks every short dip of its link leaves it
+//! unused. e is what such dips amount to within H. With c e allowed to wait, a steady link has no queue,
+//! and a noisy one as much as pays. A burst of the link, such as a Wi-Fi aggregate or a slot of TDD, is
+//! within c e, too, and a packet that came after the link's last service did not stand in a queue: it is
+//! never marked ([`bursts`]).
 //!
 //! # Stability
 //!
-//! All flows see the same marks while q > Q*, and none otherwise, so with N flows of windows w_i and round trips
+//! All flows see the same marks while q > Q*, and none otherwise. With N flows of windows w_i and round trips
 //! R_i a marked round trip takes the share alpha_i / 2 of each. Larger windows lose more packets, and gain as
-//! many: windows approach each other as under any AIMD (chiu89). A relay cannot diverge: with all packets
-//! marked each w_i falls by at least 1 / 32 of itself in its first round trip, since alpha gains 1 / 16, and faster after
-//! it, down to two packets; with none marked the sum grows by the sum of 1 / R_i packets per second. So q stays
-//! within Q*, less one cut, and Q* and what comes in before the cut is felt: `Q* + sum_i (R_i + x) / R_i` packets,
-//! x being the queueing delay. The rest is a cycle of an amplitude of one cut. Where `2 N` packets are more than
-//! `mu R + Q*` the senders are at their floor, and the queue holds the rest, as with every marking router. Unequal
-//! round trips share as Prague shares them: it takes round trips below 25 ms for 25 ms (prague 2.4.4).
+//! many: windows approach each other as under any AIMD (chiu89).
+//!
+//! A relay cannot diverge. With all packets marked alpha gains 1 / 16 in the first round trip, so each w_i
+//! falls by at least 1 / 32 in the second, and faster after it, down to two packets. With none marked the sum grows
+//! by the sum of 1 / R_i packets per second. So q exceeds Q* by what comes in before the cut is felt:
+//! `sum_i (R_i + x) / R_i` packets on a steady link, x being the queueing delay. It falls below by one cut.
+//! Where `2 N` packets are more than `mu R + Q*` the senders are at their floor, and the queue holds the
+//! rest.
+//!
+//! Unequal round trips share badly: all are cut together, so rates go by the inverse square of the round
+//! trip, as under any relay. With 20 and 80 ms that was 17 to 1 (DualPI2: 12 to 1).
 //!
 //! # Classic traffic
 //!
 //! ECT(1) and CE go to the L queue (rfc9331 5.1), all else to the other one, which is under CoDel with ECN
-//! (rfc8289). The link serves them by weights that [`abc_dual`](super::dual) finds for ABC's and other flows, with its
-//! defaults: max-min fair over the heaviest flows. mu is the L queue's share of the link.
+//! (rfc8289). The link serves them by weights that [`abc_dual`](super::dual) finds for ABC's and other
+//! flows, with its defaults: max-min fair over the heaviest flows. mu is the L queue's share of the link.
 //!
 //! # Deviations
 //!
-//! - D1. Nothing here follows one flow: memory is that of `abc_dual`'s two lists of heavy flows, and a ring of
-//!   bins of a millisecond.
-//! - D2. The L queue drops only what the buffer, shared by both, has no room for. rfc9332 4.2 asks for more
-//!   against flows that answer no mark; here weights keep them from starving the other queue.
+//! - D1. Nothing here follows one flow: memory is that of `abc_dual`'s two lists of heavy flows, and a ring
+//! of bins of a millisecond. - D2. The L queue drops only what the buffer, shared by both, has no room for.
+//! rfc9332 4.2 asks for more against flows that answer no mark; here weights keep them from starving the
+//! other queue.
 
 use alloc::boxed::Box;
 
@@ -162,26 +168,34 @@ impl Law {
 
     fn close(&mut self, now: Time, bin: u64, link: &mut impl LinkView) {
         let Some(open) = self.bin.replace(bin) else {
-            // As if the link had always had the rate that it says it had.
-            self.mu_bytes_per_s = link.capacity(BIN * self.horizon_bins as u64).as_bps_f64() / 8.0;
-            for back in 0..HISTORY as u64 {
-                self.carried[at(bin.wrapping_sub(1 + back))] = -(back as f64) * BIN_S * self.mu_bytes_per_s;
-            }
             self.counted = now;
+            let horizon = BIN * self.horizon_bins as u64;
+            self.assume_steady(bin, link.capacity(horizon).as_bps_f64() / 8.0 * BIN_S);
             return;
         };
         let passed = now.since(self.counted);
         let bytes = link.capacity(passed).as_bps_f64() / 8.0 * passed.as_secs_f64();
         self.counted = now;
         let per_bin = bytes / (bin - open) as f64;
-        // After a pause that is longer than the memory the first bins of it would only be overwritten.
-        let first = open.max(bin.saturating_sub(HISTORY as u64));
-        let before = self.carried[at(open.wrapping_sub(1))] + (first - open) as f64 * per_bin;
-        for closed in first..bin {
-            self.carried[at(closed)] = before + (closed - first + 1) as f64 * per_bin;
+        if bin - open > HISTORY as u64 {
+            // Longer than the memory: of the pause only the mean is known, and no forecast of it is left.
+            self.assume_steady(bin, per_bin);
+            return;
+        }
+        let before = self.carried[at(open.wrapping_sub(1))];
+        for closed in open..bin {
+            self.carried[at(closed)] = before + (closed - open + 1) as f64 * per_bin;
             self.judge(closed);
         }
         self.mu_bytes_per_s = self.carried(bin - 1) / (self.horizon_bins as f64 * BIN_S);
+    }
+
+    /// Fills the memory before `bin` as if the link had always carried `per_bin` bytes in each bin.
+    fn assume_steady(&mut self, bin: u64, per_bin: f64) {
+        for back in 0..HISTORY as u64 {
+            self.carried[at(bin.wrapping_sub(1 + back))] = -(back as f64) * per_bin;
+        }
+        self.mu_bytes_per_s = per_bin / BIN_S;
     }
 
     /// Bytes that the link could have carried in one horizon up to the end of `last`.
