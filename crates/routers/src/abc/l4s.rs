@@ -52,8 +52,8 @@
 //! many: windows approach each other as under any AIMD (chiu89).
 //!
 //! A relay cannot diverge. With all packets marked alpha gains 1 / 16 in the first round trip, so each w_i
-//! falls by at least 1 / 32 in the second, and faster after it, down to two packets. With none marked the sum grows
-//! by the sum of 1 / R_i packets per second. So q exceeds Q* by what comes in before the cut is felt:
+//! falls by at least 1 / 32 in the second, and faster after it, down to two packets. With none marked the
+//! sum grows by the sum of 1 / R_i packets per second. So q exceeds Q* by what comes in before the cut is felt:
 //! `sum_i (R_i + x) / R_i` packets on a steady link, x being the queueing delay. It falls below by one cut.
 //! Where `2 N` packets are more than `mu R + Q*` the senders are at their floor, and the queue holds the
 //! rest.
