@@ -13,6 +13,8 @@
 //! what is subtracted is negative wherever the demand is met. The bound is generous: the first window is
 //! free, nothing that waits is carried over to the next step, and a round trip is never longer than R.
 
+#![allow(clippy::print_stdout, reason = "its output is what it is for")]
+
 use std::error::Error;
 use std::path::Path;
 

@@ -53,8 +53,9 @@
 //!
 //! A relay cannot diverge. With all packets marked alpha gains 1 / 16 in the first round trip, so each w_i
 //! falls by at least 1 / 32 in the second, and faster after it, down to two packets. With none marked the
-//! sum grows by the sum of 1 / R_i packets per second. So q exceeds Q* by what comes in before the cut is felt:
-//! `sum_i (R_i + x) / R_i` packets on a steady link, x being the queueing delay. It falls below by one cut.
+//! sum grows by the sum of 1 / R_i packets per second. So q exceeds Q* by what comes in before the cut is
+//! felt: `sum_i (R_i + x) / R_i` packets on a steady link, x being the queueing delay. It falls below by one
+//! cut.
 //! Where `2 N` packets are more than `mu R + Q*` the senders are at their floor, and the queue holds the
 //! rest.
 //!
@@ -70,9 +71,9 @@
 //! # Deviations
 //!
 //! - D1. Nothing here follows one flow: memory is that of `abc_dual`'s two lists of heavy flows, and a ring
-//! of bins of a millisecond. - D2. The L queue drops only what the buffer, shared by both, has no room for.
-//! rfc9332 4.2 asks for more against flows that answer no mark; here weights keep them from starving the
-//! other queue.
+//!   of bins of a millisecond.
+//! - D2. The L queue drops only what the buffer, shared by both, has no room for. rfc9332 4.2 asks for more
+//!   against flows that answer no mark; here weights keep them from starving the other queue.
 
 use alloc::boxed::Box;
 
