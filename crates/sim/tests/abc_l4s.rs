@@ -40,7 +40,6 @@ fn prague_on(trace: &str, name: &str, options: Options<'_>) -> (f64, f64) {
     let capacity = Embedded::find(trace).expect("an embedded trace").trace();
     let run = ran(link, &[("prague", 40)], &Traces::from([(trace.to_string(), capacity)]));
     let delay = run.links[0].queueing_delay_ms.expect("packets passed");
-    println!("{trace} {name}: {:.1} %, {:.1} ms", 100.0 * run.utilization, delay.p95);
     (100.0 * run.utilization, delay.p95)
 }
 

@@ -29,12 +29,11 @@
 //! ```
 //!
 //! Two facts make this share the wrong thing to send. Prague answers the mean of p over 16 round trips
-//! (alpha), so on links that move p comes too late; and each round trip with any mark at all costs alpha /
-//! 2. A relay, which marks all packets while W > W* and none otherwise, gives the same mean window with a
-//! larger alpha: where a share s of the round trips is marked, alpha = s, and rest is at `s^2 / 2 = 1 / w`,
-//! so alpha = sqrt(2 / w) in place of 2 / w. With 50 packets that is 0.20 in place of 0.04. The first cut
-//! after a fall of the rate is then 10 % and not 2 %. Of the queue the relay costs one cut, sqrt(w / 2)
-//! packets.
+//! (alpha), so on links that move p comes too late. Each round trip with any mark at all costs half of alpha.
+//! A relay marks all packets while W > W* and none otherwise. It gives the same mean window with a larger
+//! alpha: where a share s of the round trips is marked, alpha = s, and rest is at `s^2 / 2 = 1 / w`. So alpha
+//! is sqrt(2 / w) in place of 2 / w: with 50 packets 0.20 in place of 0.04. The first cut after a fall of the
+//! rate is then 10 % and not 2 %. Of the queue the relay costs one cut, sqrt(w / 2) packets.
 //!
 //! # The cushion
 //!
@@ -52,8 +51,8 @@
 //! many: windows approach each other as under any AIMD (chiu89).
 //!
 //! A relay cannot diverge. With all packets marked alpha gains 1 / 16 in the first round trip, so each w_i
-//! falls by at least 1 / 32 in the second, and faster after it, down to two packets. With none marked the sum grows
-//! by the sum of 1 / R_i packets per second. So q exceeds Q* by what comes in before the cut is felt:
+//! falls by at least 1 / 32 in the second, and faster after it, down to two packets. With none marked the sum
+//! grows by the sum of 1 / R_i packets per second. So q exceeds Q* by what comes in before the cut is felt:
 //! `sum_i (R_i + x) / R_i` packets on a steady link, x being the queueing delay. It falls below by one cut.
 //! Where `2 N` packets are more than `mu R + Q*` the senders are at their floor, and the queue holds the
 //! rest.
@@ -70,9 +69,9 @@
 //! # Deviations
 //!
 //! - D1. Nothing here follows one flow: memory is that of `abc_dual`'s two lists of heavy flows, and a ring
-//! of bins of a millisecond. - D2. The L queue drops only what the buffer, shared by both, has no room for.
-//! rfc9332 4.2 asks for more against flows that answer no mark; here weights keep them from starving the
-//! other queue.
+//!   of bins of a millisecond.
+//! - D2. The L queue drops only what the buffer, shared by both, has no room for. rfc9332 4.2 asks for more
+//!   against flows that answer no mark; here weights keep them from starving the other queue.
 
 use alloc::boxed::Box;
 
