@@ -5,7 +5,7 @@ export PATH := $(HOME)/.cargo/bin:$(PATH)
 .PHONY: help run explorer install test quick prove fuzz soak bench book
 
 help:
-	@echo 'make run     compare ten schemes on the embedded traces; table here, report in brakelight-report/'
+	@echo 'make run     compare eleven schemes on the embedded traces; table here, report in brakelight-report/'
 	@echo 'make explorer  the simulator as a web page: build it, serve it on this machine, open it'
 	@echo 'make install  the command `brakelight`, into ~/.cargo/bin, with its manual pages and completions'
 	@echo 'make test    everything the gate checks: format, lints, docs, all tests'

@@ -188,7 +188,8 @@ class Result:
         >>> [(choice["change"], choice["significant"]) for choice in decision["choices"]]
         [('senders', None)]
 
-        ``today`` is the scheme that runs today. Each of ``choices`` has ``change``, the ``best`` scheme and the
+        ``today`` is the scheme that runs today. ``against`` is the scheme of the flow beside each, None where each
+        had the link to itself. Each of ``choices`` has ``change``, the ``best`` scheme and the
         ``next``, by how much the best is ``ahead`` in power and whether that is ``significant``, and its
         ``throughput`` and ``p95`` over today's.
         """

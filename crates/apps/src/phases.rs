@@ -47,7 +47,6 @@ pub const MOST_PHASES: usize = 16;
 pub struct Phases {
     phases: Vec<Phase>,
     mss: Bytes,
-    started: Option<Time>,
     /// When each phase that has begun did so, and what had been delivered by then.
     begun: Vec<(Time, u64)>,
     /// When the phase ends; [`Time::MAX`] after the last one.
@@ -66,7 +65,6 @@ impl Phases {
         Phases {
             phases,
             mss,
-            started: None,
             begun: Vec::new(),
             turn_at: Time::MAX,
             packets: 0,
@@ -122,7 +120,6 @@ impl Phases {
 
 impl Application for Phases {
     fn start(&mut self, socket: &mut impl Socket) {
-        self.started = Some(socket.now());
         self.turn(socket.now(), socket);
         self.offer(socket);
     }
@@ -155,11 +152,11 @@ impl Application for Phases {
     }
 
     fn is_over(&self) -> bool {
-        self.started.is_some() && self.next_timer() == Time::MAX
+        !self.begun.is_empty() && self.next_timer() == Time::MAX
     }
 
     fn outcome(&self, now: Time, visit: &mut dyn FnMut(&'static str, f64)) {
-        let Some(started) = self.started else { return };
+        let Some(&(started, _)) = self.begun.first() else { return };
         let mbps = |bytes: u64, length: Duration| Rate::over(Bytes(bytes), length).as_mbps_f64();
         visit(OUTCOME[0], mbps(self.delivered, now.since(started)));
         let last = self.ended.unwrap_or((now, self.delivered));

@@ -11,6 +11,8 @@ mod compare;
 mod controller;
 #[path = "../examples/element.rs"]
 mod element;
+#[path = "../examples/evaluate.rs"]
+mod evaluate;
 #[path = "../examples/queue.rs"]
 mod queue;
 #[cfg(feature = "quic")]
@@ -43,6 +45,11 @@ fn controller_runs() {
 #[test]
 fn element_runs() {
     element::main().unwrap();
+}
+
+#[test]
+fn evaluate_runs() {
+    evaluate::main().unwrap();
 }
 
 #[test]
@@ -89,5 +96,5 @@ fn every_example_has_at_most_forty_lines_and_a_line_in_the_readme() {
         assert!(readme.contains(&format!("[`{name}`](examples/{name}.rs)")), "{name} is not in the README");
         found += 1;
     }
-    assert_eq!(found, 10);
+    assert_eq!(found, 11);
 }

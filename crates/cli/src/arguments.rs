@@ -1,6 +1,7 @@
 //! Arguments and value parsers that commands share. The names are an interface: add, never rename. This
 //! module knows no command.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use brakelight_core::suggest::DidYouMean;
@@ -96,7 +97,7 @@ pub struct Compare {
     /// except those of other hosts [default: those marked as default there]
     #[arg(long, value_name = "LIST")]
     pub schemes: Option<String>,
-    /// Compare only schemes that can be deployed by changing this alone, and today's scheme
+    /// Compare only schemes that need changes to this part alone, along with today's scheme
     #[arg(long, value_enum)]
     pub can: Option<Can>,
     /// The scheme of one competing flow in the same queue
@@ -112,7 +113,7 @@ pub struct Compare {
     /// What limits the return path: a rate, a trace, or `none` [default: none]
     #[arg(long, value_name = "TRACE|RATE", value_parser = reverse)]
     pub reverse: Option<Reverse>,
-    /// Whether the opportunities of each millisecond of a trace come evenly spread, and not at once;
+    /// Whether to spread each millisecond's opportunities evenly instead of serving all at its end;
     /// `--spread` alone is `--spread=true` [default: spread where the milliseconds of a file are only its
     /// grid]
     #[arg(long, value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
@@ -178,7 +179,7 @@ impl From<Can> for Change {
 pub enum Arena {
     /// In simulated time
     Simulator,
-    /// In real time: kernel TCP, or QUIC with --host quinn, over an emulated path
+    /// In real time over an emulated path: kernel TCP, QUIC with --host quinn, any program with --command
     Emulator,
 }
 
@@ -193,6 +194,22 @@ pub enum HostName {
     Quinn,
 }
 
+/// Programs in place of a flow.
+#[derive(Clone, Debug, Default, Args)]
+pub struct Programs {
+    /// With `--on emulator`: a shell command in place of the scenario's only flow. It finds the other side at
+    /// $BRAKELIGHT_HOST and $BRAKELIGHT_HOST6, and the length of the run in $BRAKELIGHT_SECONDS
+    #[arg(long, value_name = "CMD", conflicts_with = "host")]
+    pub command: Option<OsString>,
+    /// A shell command on the other side: it must listen before the command starts, and is stopped afterward;
+    /// may be repeated
+    #[arg(long = "server", value_name = "CMD", requires = "command")]
+    pub servers: Vec<OsString>,
+    /// Send data from the servers to the command: the scenario's `path` leads to the command
+    #[arg(long, requires = "command")]
+    pub download: bool,
+}
+
 /// `run`.
 #[derive(Clone, Debug, Args)]
 pub struct Run {
@@ -205,6 +222,9 @@ pub struct Run {
     /// The host profile of every flow [default: the file's]
     #[arg(long, value_enum)]
     pub host: Option<HostName>,
+    /// Programs in place of a flow
+    #[command(flatten)]
+    pub programs: Programs,
     /// Number of seeds to run, starting with the file's own; rows are medians, with their spread
     #[arg(long, value_name = "N", default_value = "1", value_parser = count, allow_hyphen_values = true)]
     pub runs: u32,
@@ -220,6 +240,10 @@ pub struct Run {
     /// Logs on request
     #[command(flatten)]
     pub logs: Logs,
+    /// Write what both ends of every flow did into this folder, as qlog of the first seed: FLOW.sqlog and
+    /// FLOW.receiver.sqlog
+    #[arg(long, value_name = "DIR")]
+    pub qlog: Option<PathBuf>,
     /// How to print the results
     #[arg(long, default_value = "table", value_enum)]
     pub format: Format,
@@ -300,7 +324,7 @@ pub enum Trace {
     Fit(FitArguments),
     /// Convert a file (CSV of rates, packet capture, iperf3 JSON) into a trace, or a trace into CSV
     Convert(Convert),
-    /// Download and verify a public recording, so that its name is a trace; without a name, list them
+    /// Download and verify a public recording, which you can then use by name; without a name, list them
     Fetch(Fetch),
 }
 

@@ -249,6 +249,7 @@ fn setup(registry: &Registry, arguments: &Arguments) -> Result<Setup, Failure> {
         servers: arguments.servers.clone(),
         command: arguments.command.clone(),
         ports: Vec::new(),
+        bounded: None,
     };
     drop(user);
     let has_two_queues = [&setup.up, &setup.down].iter().any(|direction| direction.tells_flows_apart());

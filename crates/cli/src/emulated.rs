@@ -1,12 +1,19 @@
-//! Scenarios on the emulator: the same file as in simulation, by kernel TCP or real QUIC, in real time.
+//! Scenarios on the emulator: the same file as in simulation, by kernel TCP, real QUIC or any programs, in
+//! real time.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::Path;
 
 use brakelight_emulator::command::{self, CommandError};
 use brakelight_emulator::emulation::EmulationError;
 use brakelight_emulator::outcome::Directions;
 use brakelight_emulator::spec::DirectionSpec;
-use brakelight_emulator::workload::{Hosts, RunError, Workload};
+use brakelight_emulator::workload::{self, Hosts, RunError, Workload};
 use brakelight_files::folder::Folder;
 use brakelight_files::scratch::Scratch;
+use brakelight_files::system::AsInvoker;
+use brakelight_lab::Table;
 use brakelight_lab::jobs::JobOutcome;
 use brakelight_lab::series::file_name;
 use brakelight_scenario::measure::describe_service;
@@ -15,7 +22,7 @@ use brakelight_scenario::problem::InputError;
 use brakelight_scenario::scenario::Scenario;
 use brakelight_sim::Traces;
 
-use crate::arguments::HostName;
+use crate::arguments::{HostName, Programs};
 use crate::failure::Failure;
 use crate::{program, quinn_hosts, text};
 
@@ -32,6 +39,38 @@ pub fn hosts(host: HostName) -> Result<Hosts, Failure> {
     }
 }
 
+/// Returns the programs that `--command` and `--server` put in place of the scenario's flow, if any.
+pub fn programs(arguments: &Programs) -> Result<Option<Hosts>, Failure> {
+    let Some(command) = &arguments.command else { return Ok(None) };
+    let blank = |line: &OsStr| line.to_string_lossy().trim().is_empty();
+    if blank(command) {
+        return Err(Failure::input("--command: it is empty; give a command line for the shell"));
+    }
+    if arguments.servers.iter().any(|line| blank(line)) {
+        return Err(Failure::input("--server: it is empty; give a command line for the shell"));
+    }
+    let programs = workload::Programs {
+        command: command.clone(),
+        servers: arguments.servers.clone(),
+        download: arguments.download,
+    };
+    Ok(Some(Hosts::Programs(programs)))
+}
+
+/// Says in `table` which programs took the place of the scenario's flow, whose controller and host no longer
+/// matter.
+pub fn describe(mut table: Table, hosts: &Hosts) -> Table {
+    let Hosts::Programs(programs) = hosts else { return table };
+    table.caveats.clear();
+    let mut say = |name: &str, text: &OsStr| {
+        table.setting.push((name.to_string(), text.to_string_lossy().into_owned()));
+    };
+    say("command", &programs.command);
+    programs.servers.iter().for_each(|server| say("server", server));
+    say("data", OsStr::new(if programs.download { "to the command" } else { "from the command" }));
+    table
+}
+
 /// Whether real hosts can run the scenario.
 pub fn check(scenario: &Scenario, traces: &Traces, hosts: Hosts) -> Result<(), InputError> {
     Workload::of(scenario, traces, hosts).map(|_| ())
@@ -46,7 +85,8 @@ pub fn check_hosts(hosts: &Hosts) -> Result<(), Failure> {
 }
 
 /// Runs a scenario with `seeds` seeds, one after the other, by `hosts`. The links' logs of the first seed go
-/// into the folder, where the scenario asks for them. Must be called before there are other threads.
+/// into the folder, where the scenario asks for them, and what programs print. Must be called before there
+/// are other threads.
 pub fn scenario(
     scenario: &Scenario,
     traces: &Traces,
@@ -59,9 +99,9 @@ pub fn scenario(
     for seed in 0..seeds {
         let mut scenario = scenario.clone();
         scenario.seed = scenario.seed.wrapping_add(u64::from(seed));
-        let folder = folder.filter(|_| scenario.record.link_logs && seed == 0);
+        let logs = folder.filter(|_| scenario.record.link_logs && seed == 0);
         scenario.record.series &= seed == 0;
-        outcomes.push(one(&scenario, traces, hosts, folder, command)?);
+        outcomes.push(one(&scenario, traces, hosts, logs, folder, command)?);
     }
     JobOutcome::of(outcomes).ok_or_else(|| Failure::run("a scenario ran with no seed"))
 }
@@ -71,6 +111,7 @@ fn one(
     traces: &Traces,
     hosts: &Hosts,
     folder: Option<&Folder>,
+    printed: Option<&Folder>,
     command: &str,
 ) -> Result<Outcome, Failure> {
     let workload = Workload::of(scenario, traces, hosts.clone())?;
@@ -86,14 +127,39 @@ fn one(
     let logs = [log(&workload.up)?, log(&workload.down)?];
     let (scratch, janitor) = Scratch::watched("hosts")?;
     let note = |note: &str| text::say(&format!("note: {note}"));
-    let (outcome, directions) =
-        workload.run(scenario, scratch.path(), logs, note).map_err(|error| match error {
-            RunError::Emulation(error) => failure(error),
-            error => Failure::run(error),
-        })?;
+    if let (Hosts::Programs(_), Some(flow)) = (hosts, workload.flows.first()) {
+        let (flow, controller) = (&flow.name, flow.controller);
+        note(&format!("the command takes the place of flow `{flow}`, and `{controller}` is not used"));
+    }
+    let ran = workload.run(scenario, scratch.path(), logs, note);
+    if let Hosts::Programs(_) = hosts {
+        if ran.is_err() {
+            workload::said(scratch.path()).iter().for_each(|line| text::say(line));
+        }
+        if let Some(folder) = printed {
+            keep(scratch.path(), folder, scenario.seed)?;
+        }
+    }
+    let (outcome, directions) = ran.map_err(|error| match error {
+        RunError::Emulation(error) => failure(error),
+        error @ RunError::Command { .. } => Failure::run(format!("{error}; its last lines are above")),
+        error => Failure::run(error),
+    })?;
     say(&directions, &outcome.run);
     drop((scratch, janitor));
     Ok(outcome)
+}
+
+/// Keeps what the programs printed, which is in files in `scratch`, among the results.
+fn keep(scratch: &Path, folder: &Folder, seed: u64) -> Result<(), Failure> {
+    let _user = AsInvoker::begin();
+    for entry in fs::read_dir(scratch).map_err(Failure::run)? {
+        let entry = entry.map_err(Failure::run)?;
+        let contents = fs::read(entry.path()).map_err(Failure::run)?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        folder.write(&format!("programs/seed-{seed}.{name}"), contents)?;
+    }
+    Ok(())
 }
 
 /// Why a command could not be run, with the exit code that says so.

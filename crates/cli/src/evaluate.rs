@@ -33,7 +33,7 @@ pub enum FailOnName {
     Any,
     /// Any failed or unsure criterion
     Unsure,
-    /// Nothing else
+    /// Only a regression
     Regression,
 }
 
@@ -65,7 +65,7 @@ pub struct Arguments {
     /// An earlier evaluation (JSON) of the same schemes: whatever became worse than the noise is a failure
     #[arg(long, value_name = "FILE.json")]
     pub against: Option<PathBuf>,
-    /// What makes the command fail, besides a regression
+    /// Which results give exit code 1; a regression always does
     #[arg(long, value_name = "LEVEL", default_value = "any", value_enum)]
     pub fail_on: FailOnName,
     /// Write evaluation.html, .json, .md and .xml into this folder, and the experiments that were run

@@ -1,16 +1,20 @@
 //! `run`: one scenario file.
 
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
 use brakelight_files::folder::Folder;
 use brakelight_files::system::AsInvoker;
 use brakelight_lab::output::Logs;
 use brakelight_lab::series::SeriesFormat;
-use brakelight_lab::{Runner, Simulator, Table, figures, input, jobs, run};
+use brakelight_lab::{Runner, Simulator, Table, figures, input, jobs, qlog, quinn, run};
 use brakelight_registry::Registry;
 use brakelight_scenario::scenario::Scenario;
 use brakelight_scenario::trace::names::Names;
 use brakelight_sim::Traces;
 
-use crate::arguments::{self, Arena, Format};
+use crate::arguments::{self, Arena, Format, HostName};
 use crate::failure::Failure;
 use crate::host;
 use crate::origin;
@@ -35,11 +39,22 @@ pub fn execute(registry: &Registry, arguments: &arguments::Run) -> Result<(), Fa
     };
     scenario.record.series = arguments.out.is_some() || arguments.figures.is_some();
     scenario.record.link_logs = logs.link_logs && arguments.out.is_some();
+    if arguments.programs.command.is_some() && arguments.on == Arena::Simulator {
+        return Err(Failure::input("--command: programs run in real time; add --on emulator"));
+    }
+    if arguments.qlog.is_some() && arguments.on == Arena::Emulator {
+        return Err(Failure::input(
+            "--qlog: only the simulator writes it here; leave --on emulator out, or have the programs write it",
+        ));
+    }
     let names = Names::from_environment().map_err(Failure::input)?;
     let traces = input::traces(&scenario, &arguments.scenario, &names)?;
     drop(user);
     let figures = Figures::at(arguments.figures.as_deref(), arguments.force)?;
     let origin = origin::origin(scenario.seed);
+    if let Some(folder) = &arguments.qlog {
+        output::check_others("qlog", folder, arguments.force)?;
+    }
     let (folder, table) = match arguments.on {
         Arena::Simulator => {
             if !arguments.force {
@@ -55,6 +70,9 @@ pub fn execute(registry: &Registry, arguments: &arguments::Run) -> Result<(), Fa
             on_emulator(arguments, &scenario, &traces, &origin.command)?
         }
     };
+    if let Some(folder) = &arguments.qlog {
+        write_qlog(folder, &scenario, &traces, arguments.host)?;
+    }
     if let Some(folder) = folder {
         output::write(folder, &table, &origin, logs)?;
     }
@@ -69,6 +87,36 @@ pub fn execute(registry: &Registry, arguments: &arguments::Run) -> Result<(), Fa
     Failure::of_runs(&table.failed)
 }
 
+/// Runs the scenario once more, and has its flows logged into `folder`.
+fn write_qlog(
+    folder: &Path,
+    scenario: &Scenario,
+    traces: &Traces,
+    host: Option<HostName>,
+) -> Result<(), Failure> {
+    let mut scenario = scenario.clone();
+    (scenario.record.series, scenario.record.link_logs) = (false, false);
+    let failed = |error: &io::Error| {
+        Failure::output(error, format!("--qlog `{}` cannot be written: {error}", folder.display()))
+    };
+    let user = AsInvoker::begin();
+    fs::create_dir_all(folder).map_err(|error| failed(&error))?;
+    let mut open = |name: &str| -> io::Result<Box<dyn Write>> {
+        Ok(Box::new(BufWriter::new(File::create(folder.join(name))?)))
+    };
+    let written = match host {
+        Some(HostName::Quinn) => quinn::write_qlog(&scenario, traces, &mut open),
+        _ => qlog::write(&scenario, traces, &mut open),
+    };
+    drop(user);
+    written.map_err(|error| match error.downcast_ref::<io::Error>() {
+        Some(error) => failed(error),
+        None => Failure::run(error),
+    })?;
+    text::say(&format!("qlog: {}", folder.display()));
+    Ok(())
+}
+
 /// Runs the scenario in real time. Returns the folder that `--out` names, and the results.
 #[cfg(target_os = "linux")]
 fn on_emulator(
@@ -77,11 +125,13 @@ fn on_emulator(
     traces: &Traces,
     command: &str,
 ) -> Result<(Option<Folder>, Table), Failure> {
-    use crate::arguments::HostName;
     use crate::emulated;
 
     // Refused before anything is made.
-    let hosts = emulated::hosts(arguments.host.unwrap_or(HostName::Tcp))?;
+    let hosts = match emulated::programs(&arguments.programs)? {
+        Some(hosts) => hosts,
+        None => emulated::hosts(arguments.host.unwrap_or(HostName::Tcp))?,
+    };
     emulated::check(scenario, traces, hosts.clone()).map_err(|mut error| {
         error.file = Some(arguments.scenario.display().to_string());
         error
@@ -89,7 +139,8 @@ fn on_emulator(
     emulated::check_hosts(&hosts)?;
     let folder = arguments.out.as_deref().map(|out| output::folder(out, arguments.force)).transpose()?;
     let result = emulated::scenario(scenario, traces, &hosts, arguments.runs, folder.as_ref(), command)?;
-    Ok((folder, run::table(scenario, arguments.runs, vec![result])))
+    let table = run::table(scenario, arguments.runs, vec![result]);
+    Ok((folder, emulated::describe(table, &hosts)))
 }
 
 /// Fails: the emulator needs Linux.

@@ -139,7 +139,7 @@ pub(crate) mod kernel {
 
     pub(super) fn unload() -> Result<(), Failure> {
         let there_was = bpf::unload()?;
-        text::say(if there_was { "taken out" } else { "nothing was pinned" });
+        text::say(if there_was { "removed the pinned programs" } else { "no pinned programs to remove" });
         Ok(())
     }
 

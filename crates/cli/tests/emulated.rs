@@ -261,3 +261,187 @@ fn parity_of_quic_holds_the_stack_and_its_model_against_the_emulator() {
     assert_eq!(output.status.code(), Some(if within { 0 } else { 1 }), "{}", text(&output.stderr));
     assert!(scratch.list().contains(&"out/report.html".to_string()));
 }
+
+/// One flow on a link of 8 Mbit/s with a short return path, for three seconds.
+const ONE: &str = "name = \"one\"\nduration = \"3s\"\nmeasure_from = \"1s\"\n\n\
+    [[link]]\nname = \"forward\"\nrate = \"8Mbps\"\nbuffer = \"40pkt\"\n\n\
+    [[flow]]\nname = \"main\"\ncontroller = \"abc\"\nhost = \"quic\"\nrtt = \"20ms\"\npath = [\"forward\"]\n";
+
+/// Sends datagrams of 1,200 bytes at 4 Mbit/s until it is stopped, and says when it begins.
+const SENDER: &str = "import os, socket, sys, time\n\
+    to = (os.environ['BRAKELIGHT_HOST'], 5000)\n\
+    out = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n\
+    print('for', os.environ['BRAKELIGHT_SECONDS'], flush=True)\n\
+    begin, sent = time.monotonic(), 0\n\
+    while True:\n\
+    \x20   out.sendto(bytes(1200), to)\n\
+    \x20   sent += 1\n\
+    \x20   time.sleep(max(0, begin + sent * 1228 * 8 / 4e6 - time.monotonic()))\n";
+
+/// Takes datagrams.
+const SINK: &str = "import socket\n\
+    into = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n\
+    into.bind(('', 5000))\n\
+    while True:\n\
+    \x20   into.recv(2000)\n";
+
+/// Sends without end to whoever connects.
+const SOURCE: &str = "import socket\n\
+    into = socket.create_server(('', 5001))\n\
+    peer, _ = into.accept()\n\
+    while True:\n\
+    \x20   peer.sendall(bytes(65536))\n";
+
+/// Reads for two seconds and a half.
+const READER: &str = "import os, socket, time\n\
+    peer = socket.create_connection((os.environ['BRAKELIGHT_HOST'], 5001))\n\
+    end = time.monotonic() + 2.5\n\
+    while time.monotonic() < end:\n\
+    \x20   peer.recv(65536)\n";
+
+/// Whether programs can be run behind an emulated link here; says what is missing.
+fn can_run_programs(scratch: &Scratch, what: &str) -> bool {
+    if Command::new("python3").arg("--version").output().is_err() {
+        brakelight_testkit::skip(what, "python3 is not installed");
+        return false;
+    }
+    can_emulate(scratch, what)
+}
+
+#[test]
+fn a_command_takes_the_place_of_a_flow_and_is_stopped_at_the_end_of_the_run() {
+    let scratch = Scratch::new("emulated-command");
+    if !can_run_programs(&scratch, "a command in place of a flow") {
+        return;
+    }
+    scratch.write("one.toml", ONE);
+    scratch.write("sender.py", SENDER);
+    scratch.write("sink.py", SINK);
+    let output = scratch.brakelight(&[
+        "run",
+        "one.toml",
+        "--on",
+        "emulator",
+        "--command",
+        "python3 sender.py",
+        "--server",
+        "python3 sink.py",
+        "--format",
+        "json",
+        "--out",
+        "out",
+        "--series",
+        "csv",
+        "--link-logs",
+    ]);
+    let said = text(&output.stderr);
+    let document: Value = serde_json::from_str(&ok(&output)).unwrap();
+    assert!(said.contains("takes the place of flow `main`"), "{said}");
+    let row = &document["runs"][0];
+    let flows = row["flows"].as_array().unwrap();
+    assert_eq!(flows.len(), 1);
+    assert_eq!((&flows[0]["name"], &flows[0]["controller"]), (&"main".into(), &"unknown".into()));
+    // 4 Mbit/s of a link of 8, on which nothing waits or is lost; a busy machine sends less.
+    let throughput = number(row, "/throughput_mbps");
+    assert!((2.5..=4.2).contains(&throughput), "{row}");
+    assert!((number(&flows[0], "/throughput_mbps") / throughput - 1.0).abs() < 0.05, "{row}");
+    assert!((number(row, "/duration_s") - 2.0).abs() < 0.2, "{row}");
+    assert!((number(row, "/capacity_mbps") - 8.0).abs() < 0.1, "{row}");
+    assert_eq!(number(row, "/dropped_packets"), 0.0, "{row}");
+    assert!(number(row, "/one_way_delay_ms/p50") >= 10.0, "{row}");
+    // What the sender printed, its series and the link's log are among the results.
+    let read = |name: &str| std::fs::read_to_string(scratch.path(&format!("out/{name}"))).unwrap();
+    assert_eq!(read("programs/seed-1.command.out").trim(), "for 3");
+    let series = read("series/one.8Mbps.flow-main.csv");
+    assert!(series.lines().count() > 20, "{series}");
+    let log = link_log::parse(&read("links/one.8Mbps.forward.log")).unwrap();
+    let left = log.events.iter().filter(|event| matches!(event, LinkEvent::Departure { .. })).count();
+    assert!(left as f64 >= number(row, "/delivered_packets"), "{left} left: {row}");
+    let report = read("report.html");
+    assert!(report.contains("python3 sender.py") && report.contains("python3 sink.py"));
+}
+
+#[test]
+fn a_download_puts_the_path_between_the_server_and_the_command() {
+    let scratch = Scratch::new("emulated-download");
+    if !can_run_programs(&scratch, "a download in place of a flow") {
+        return;
+    }
+    // Long enough for the command to end first on a busy machine, too.
+    scratch.write("one.toml", ONE.replace("duration = \"3s\"", "duration = \"10s\""));
+    scratch.write("reader.py", READER);
+    scratch.write("source.py", SOURCE);
+    let run = |more: &[&str]| {
+        let line = ["run", "one.toml", "--on", "emulator", "--command", "python3 reader.py"];
+        let server = ["--server", "python3 source.py", "--format", "json"];
+        scratch.brakelight(&[&line[..], &server[..], more].concat())
+    };
+    let output = run(&["--download"]);
+    let said = text(&output.stderr);
+    let document: Value = serde_json::from_str(&ok(&output)).unwrap();
+    let row = &document["runs"][0];
+    // TCP fills the link, and what it puts into the buffer waits there.
+    assert!((5.0..=8.1).contains(&number(row, "/throughput_mbps")), "{row}");
+    assert!(number(row, "/queueing_delay_ms/p95") > 1.0, "{row}");
+    assert!(said.contains("the command ended after"), "{said}");
+    assert!(number(row, "/duration_s") < 8.5, "{row}");
+    // The other way round the link carries ACKs, which is said.
+    let output = run(&[]);
+    let said = text(&output.stderr);
+    ok(&output);
+    assert!(said.contains("if the servers send the data, add --download"), "{said}");
+}
+
+#[test]
+fn a_command_that_fails_is_named_with_its_exit_code_and_its_last_words() {
+    let scratch = Scratch::new("emulated-failing");
+    if !can_emulate(&scratch, "a command that fails") {
+        return;
+    }
+    scratch.write("one.toml", ONE);
+    let run = |more: &[&str]| {
+        let output =
+            scratch.brakelight(&[&["run", "one.toml", "--on", "emulator", "--command"], more].concat());
+        (output.status.code(), text(&output.stderr))
+    };
+    let (code, said) = run(&["echo first >&2; echo no such host >&2; exit 7"]);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("command: first\ncommand: no such host\n"), "{said}");
+    assert!(said.ends_with("one: the command ended with exit code 7; its last lines are above\n"), "{said}");
+    let (code, said) = run(&["true"]);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("the command ended before `measure_from` = 1s"), "{said}");
+    let (code, said) = run(&["sleep 2", "--server", "echo port taken >&2; exit 3"]);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("server 1: port taken\n"), "{said}");
+    assert!(said.contains("the server ended with exit code 3 before it listened"), "{said}");
+    let (code, said) = run(&["sleep 2"]);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("no packet passed from the command while it was measured"), "{said}");
+}
+
+#[test]
+fn a_command_where_there_is_no_place_for_it_is_refused_in_one_line() {
+    let scratch = Scratch::new("emulated-command-refused");
+    scratch.write("one.toml", ONE);
+    scratch.write("two.toml", SCENARIO);
+    scratch.write("stop.toml", format!("{ONE}stop = \"2s\"\n"));
+    let refusals = [
+        ("one.toml --command x", "--command: programs run in real time; add --on emulator"),
+        ("two.toml --on emulator --command x", "leave one of the 2 flows"),
+        ("stop.toml --on emulator --command x", "flow `main`: stop: the command is stopped at the end"),
+        ("one.toml --on emulator --command x --server ", "--server: it is empty"),
+        ("one.toml --on emulator --command ", "--command: it is empty"),
+        ("one.toml --on emulator --command x --host quinn", "cannot be used with"),
+        ("one.toml --on emulator --server x", "--command <CMD>"),
+        ("one.toml --on emulator --download", "--command <CMD>"),
+    ];
+    for (line, expected) in refusals {
+        let line = format!("run {line}");
+        let output = scratch.brakelight(&line.split(' ').collect::<Vec<_>>());
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{line}: {said}");
+        assert!(said.contains(expected), "{line}: {said}");
+        assert!(output.stdout.is_empty(), "{line}");
+    }
+}

@@ -407,7 +407,7 @@ fn what_is_pinned_outlives_the_command_and_goes_when_told() {
     let output = row.within(0, "sh", &["-c", &script]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
-    assert!(said.contains("taken out") && said.contains("nothing was pinned"), "{said}");
+    assert!(said.contains("removed the pinned") && said.contains("no pinned programs"), "{said}");
     let documents: Vec<Value> =
         serde_json::Deserializer::from_slice(&output.stdout).into_iter().map(Result::unwrap).collect();
     let pins = |document: &Value| document["pins"].as_array().unwrap().len();

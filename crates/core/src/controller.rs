@@ -167,6 +167,27 @@ dispatched! {
 
         /// State worth plotting, by name, in the unit the name ends in. At most a handful.
         fn inspect(&self, _visit: &mut dyn FnMut(&'static str, f64)) {}
+
+        /// Returns which stage of its algorithm it is in, such as BBR's Startup; none if it has no stages.
+        fn stage(&self) -> Option<Stage> {
+            None
+        }
+    }
+}
+
+/// Where a controller stands in its algorithm.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stage {
+    /// All stages that the controller may be in, each in lower case, words joined by underscores.
+    pub names: &'static [&'static str],
+    /// The present one, as an index into `names`.
+    pub index: usize,
+}
+
+impl Stage {
+    /// Returns the name of the present stage.
+    pub fn name(self) -> &'static str {
+        self.names[self.index]
     }
 }
 

@@ -128,16 +128,22 @@ pub struct Protocol {
     pub name: &'static str,
     /// The options that must have the same value in any two of its parts that both have them.
     pub shared: &'static [&'static str],
+    /// The options with which its parts share a queue with flows of no such protocol.
+    pub beside_others: &'static [(&'static str, &'static str)],
 }
 
 impl Protocol {
     /// BMCC's.
-    pub const BMCC: Protocol =
-        Protocol { name: "bmcc", shared: &["interval", "eta_0", "eta", "u", "bits", "coexist"] };
+    pub const BMCC: Protocol = Protocol {
+        name: "bmcc",
+        shared: &["interval", "eta_0", "eta", "u", "bits", "coexist"],
+        beside_others: &[("coexist", "true")],
+    };
     /// MLCP's.
-    pub const MLCP: Protocol = Protocol { name: "mlcp", shared: &["interval", "eta_0", "eta", "u"] };
+    pub const MLCP: Protocol =
+        Protocol { name: "mlcp", shared: &["interval", "eta_0", "eta", "u"], beside_others: &[] };
     /// VCP's.
-    pub const VCP: Protocol = Protocol { name: "vcp", shared: &["interval", "low_load"] };
+    pub const VCP: Protocol = Protocol { name: "vcp", shared: &["interval", "low_load"], beside_others: &[] };
 }
 
 /// What a controller needs of its receiver, its routers and its host.

@@ -93,6 +93,12 @@ dispatched! {
         /// flush.
         fn on_ack_sent(&mut self, now: Time, flush: bool) -> Echo;
 
+        /// Returns whether the receiver claims that packet `missing`, the first of a gap, has arrived though
+        /// it has not. Honest receivers never do.
+        fn claims(&self, _missing: u64) -> bool {
+            false
+        }
+
         /// Returns when the receiver wants to send an ACK even though nothing arrives: schemes that report on
         /// a clock.
         fn next_report(&self) -> Option<Time> {

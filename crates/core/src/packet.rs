@@ -84,9 +84,71 @@ pub trait Packet {
     fn is_ack(&self) -> bool {
         false
     }
+    /// Returns what it acknowledges, where routers can read it: not of QUIC, which encrypts it. A packet that
+    /// carries data may acknowledge something, too.
+    fn acknowledgement(&self) -> Option<Acknowledgement> {
+        None
+    }
+    /// Returns a number of the host that sent it: the flow's, where nothing else is known.
+    fn source_host(&self) -> u32 {
+        self.flow().0
+    }
+    /// Returns a number of the host that it goes to: the flow's, where nothing else is known.
+    fn destination_host(&self) -> u32 {
+        self.flow().0
+    }
+    /// Returns its differentiated services codepoint, 0 to 63 (rfc2474 3): 0 where it has none.
+    fn dscp(&self) -> u8 {
+        0
+    }
     /// Returns 16 bits that differ from packet to packet: the IPv4 identification, or a hash of the payload.
     fn hash16(&self) -> u16 {
         self.id().0 as u16
+    }
+}
+
+/// What a packet acknowledges, as far as a router that thins ACKs needs it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Acknowledgement {
+    /// The cumulative acknowledgement. Its unit is the host's, bytes or segments; it wraps as TCP's does.
+    pub cumulative: u32,
+    /// SACK blocks, empty ones last.
+    pub blocks: [Block; 3],
+    /// TCP's ECE and CWR, or other bits that echo congestion: a filter lets every change of them pass.
+    pub echo: u8,
+    /// Whether a newer ACK that covers all of this may take its place. Not so if it says more than that:
+    /// D-SACK, options that are not understood, flags.
+    pub replaceable: bool,
+}
+
+/// What arrived behind a gap: a SACK block (rfc2018 3).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Block {
+    /// Its distance from the cumulative acknowledgement, in the unit of that; at least 1.
+    pub ahead: u16,
+    /// Its length; 0 where there is no block.
+    pub length: u16,
+}
+
+impl Acknowledgement {
+    /// Returns whether `newer` says everything that this says and more, so that this one may be dropped.
+    pub fn is_covered_by(&self, newer: &Acknowledgement) -> bool {
+        let later = newer.cumulative.wrapping_sub(self.cumulative);
+        if !self.replaceable || later >= 1 << 31 {
+            return false;
+        }
+        let length = |blocks: &[Block; 3]| blocks.iter().map(|block| u32::from(block.length)).sum::<u32>();
+        let covered = |block: &Block| {
+            let start = u32::from(block.ahead);
+            let end = start + u32::from(block.length);
+            block.length == 0
+                || newer.blocks.iter().any(|other| {
+                    let other_start = later.wrapping_add(u32::from(other.ahead));
+                    other_start <= start && end <= other_start.wrapping_add(u32::from(other.length))
+                })
+        };
+        let more = later > 0 || length(&newer.blocks) > length(&self.blocks);
+        more && self.blocks.iter().all(covered)
     }
 }
 

@@ -363,6 +363,7 @@ macro_rules! number_value {
 number_value! {
     u32, "count", "a whole number";
     u64, "count", "a whole number";
+    i32, "whole number", "a whole number";
     bool, "true | false", "`true` or `false`";
 }
 

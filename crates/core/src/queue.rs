@@ -107,8 +107,9 @@ dispatched! {
         /// A packet arrives at `now`. It, or another, may go to `drops`.
         fn enqueue(&mut self, now: Time, packet: P, link: &mut impl LinkView, drops: &mut Drops<P>);
 
-        /// The link can send a packet at `now`. Returns that packet, or `None` only when nothing is left.
-        /// Packets that the discipline drops on the way go to `drops`.
+        /// The link can send a packet at `now`. Returns that packet, or `None` only when nothing is left or
+        /// everything is [held back](Self::held_until). Packets that the discipline drops on the way go to
+        /// `drops`.
         fn dequeue(&mut self, now: Time, link: &mut impl LinkView, drops: &mut Drops<P>) -> Option<Dequeued<P>>;
 
         /// [`dequeue`](Self::dequeue), with the packet put in its `place`: `at` is when it arrived, and
@@ -132,6 +133,13 @@ dispatched! {
 
         /// Returns the packets and bytes held.
         fn backlog(&self) -> Backlog;
+
+        /// Returns until when the discipline holds back what waits: a queue with a shaper of its own. The
+        /// link asks when `dequeue` returned `None` and something waits, and calls `dequeue` again at that
+        /// time. Queues that only the link paces leave it at zero.
+        fn held_until(&self) -> Time {
+            Time::ZERO
+        }
 
         /// Returns when the packet that has waited longest was enqueued; `None` when nothing waits, or where
         /// the discipline does not tell.

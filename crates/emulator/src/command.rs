@@ -9,6 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use brakelight_core::time;
 use brakelight_core::units::Bytes;
 use brakelight_files::account::Account;
 use nix::errno::Errno;
@@ -293,6 +294,27 @@ impl Namespaces {
                     }
                 }
                 Event::TimedOut => return Ok(kill.map_or(0, |(_, code)| code)),
+            }
+        }
+    }
+
+    /// Waits until a program ends, at most for `limit`. Returns the exit code as a shell counts, or `None` at
+    /// the limit. Any signal ends the wait with [`CommandError::Interrupted`].
+    pub fn wait_at_most(
+        &mut self,
+        program: ProgramId,
+        limit: time::Duration,
+        signals: &Signals,
+    ) -> Result<Option<i32>, CommandError> {
+        let until = Instant::now() + Duration::from_nanos(limit.as_nanos());
+        loop {
+            if let Some(code) = self.ended.get(&program.0) {
+                return Ok(Some(*code));
+            }
+            match self.wait(Some(until), signals)? {
+                Event::Reported => {}
+                Event::Signal(signal, _) => return Err(CommandError::Interrupted { signal: signal as i32 }),
+                Event::TimedOut => return Ok(None),
             }
         }
     }

@@ -2,16 +2,20 @@
 //! packets, the server on the outer side, the command on the inner one.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
+
+use brakelight_core::time::Duration;
 
 use crate::address::Addresses;
 use crate::buffers;
 use crate::channel::{Program, Side};
 use crate::clock::{Epoch, Stop};
-use crate::command::{CommandError, Ender, Namespaces, Setting, Signals};
+use crate::command::{CommandError, Ender, Namespaces, ProgramId, Setting, Signals};
 use crate::device::Port;
 use crate::forward::{self, CarriedDirection, Finished, ForwardError, ForwardSettings};
 use crate::namespace::build::tun_name;
@@ -37,6 +41,19 @@ pub struct Setup {
     /// UDP ports of the outer side, for each of which the command inherits a socket
     /// ([`inherited`](crate::inherited)).
     pub ports: Vec<u16>,
+    /// How long the command may run and where its output goes, if it is not simply passed through.
+    pub bounded: Option<Bounded>,
+}
+
+/// A command with an end, and files for what it and its servers print.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bounded {
+    /// When packets stop and the command is told to end (SIGTERM), counted from its start.
+    pub limit: Duration,
+    /// The folder for `command.out`, `command.err`, `server-1.out`, `server-1.err` and so on. It must exist.
+    pub folder: PathBuf,
+    /// Environment variables of the command and of every server, besides the emulator's.
+    pub environment: Vec<(OsString, OsString)>,
 }
 
 /// The result of an emulation.
@@ -44,6 +61,10 @@ pub struct Setup {
 pub struct Ended<W> {
     /// The command's exit code; 128 and the signal's number where a signal ended it.
     pub code: i32,
+    /// Whether the command was still running at [`Bounded::limit`].
+    pub stopped: bool,
+    /// Servers that ended while the command ran, by their places, with their exit codes.
+    pub ended_servers: Vec<(usize, i32)>,
     /// The result of the direction from the command.
     pub up: Finished<W>,
     /// The result of the direction to the command.
@@ -92,6 +113,8 @@ where
     let mut namespaces = Namespaces::open(&setup.setting, socket_buffers)?;
     let devices = namespaces.take_devices().ok_or(CommandError::Namespace(NamespaceError::Gone))?;
     let mtu = setup.setting.mtu;
+    // Servers take their time to listen, in which the path would stand idle.
+    let servers = start_servers(&mut namespaces, &setup.servers, setup.bounded.as_ref(), &signals)?;
     let [outer, inner] = devices.map(|fd| Arc::new(port(fd, mtu)));
     let [watch_up, watch_down] = watches;
     let directions = vec![
@@ -115,17 +138,28 @@ where
             finished
         })?
     };
-    let ended = run_programs(&mut namespaces, setup.servers, setup.command, setup.ports, &signals);
+    let bounded = setup.bounded.as_ref();
+    let ended = run_command(&mut namespaces, setup.command, setup.ports, bounded, &signals);
+    if bounded.is_some() {
+        // What passes after the command's end, or after its limit, is not measured.
+        stop.set();
+    }
     let (addresses, mut notes) = (namespaces.addresses(), namespaces.notes().to_vec());
     notes.extend(namespaces.window_limits());
+    let ended_servers = servers
+        .iter()
+        .enumerate()
+        .filter_map(|(place, server)| Some((place, namespaces.ended(*server)?)))
+        .collect();
     // Servers say goodbye over the path.
     namespaces.finish();
     stop.set();
     let finished = carrier.join().map_err(|_| EmulationError::Panicked)??;
-    let code = ended?;
+    let ended = ended?;
     let [up, down] = <[Finished<W>; 2]>::try_from(finished)
         .map_err(|_| io::Error::other("a direction did not come back"))?;
-    Ok(Ended { code, up, down, addresses, notes })
+    let (code, stopped) = (ended.unwrap_or(0), ended.is_none());
+    Ok(Ended { code, stopped, ended_servers, up, down, addresses, notes })
 }
 
 /// Ends everything if the thread that carries packets ends early: without packets the programs would not end.
@@ -150,37 +184,66 @@ fn port(fd: OwnedFd, mtu: u32) -> Port {
     }
 }
 
-/// Starts the servers one after the other, then the command; waits for the command's end.
-fn run_programs(
+/// Starts the servers one after the other, and waits until each listens.
+fn start_servers(
     namespaces: &mut Namespaces,
-    servers: Vec<OsString>,
-    command: Vec<OsString>,
-    ports: Vec<u16>,
+    servers: &[OsString],
+    bounded: Option<&Bounded>,
     signals: &Signals,
-) -> Result<i32, EmulationError> {
-    for line in servers {
-        let null = std::fs::File::open("/dev/null")?;
+) -> Result<Vec<ProgramId>, EmulationError> {
+    let mut started = Vec::new();
+    for (place, line) in servers.iter().enumerate() {
+        let null = File::open("/dev/null")?;
         // Standard output is the command's.
-        let output = io::stderr().as_fd().try_clone_to_owned()?;
+        let stdio = match bounded {
+            Some(bounded) => files(&bounded.folder, &format!("server-{}", place + 1))?,
+            None => [Some(null.into()), Some(io::stderr().as_fd().try_clone_to_owned()?), None],
+        };
         let server = namespaces.start(Program {
             side: Side::Outer,
-            arguments: vec!["sh".into(), "-c".into(), line],
-            environment: Vec::new(),
+            arguments: vec!["sh".into(), "-c".into(), line.clone()],
+            environment: bounded.map_or_else(Vec::new, |bounded| bounded.environment.clone()),
             listens: true,
             own_group: true,
-            stdio: [Some(null.into()), Some(output), None],
+            stdio,
             ports: Vec::new(),
         })?;
         namespaces.wait_until_it_listens(server, signals)?;
+        started.push(server);
     }
+    Ok(started)
+}
+
+/// Starts the command. Returns its exit code, or `None` if it was still running at its limit.
+fn run_command(
+    namespaces: &mut Namespaces,
+    command: Vec<OsString>,
+    ports: Vec<u16>,
+    bounded: Option<&Bounded>,
+    signals: &Signals,
+) -> Result<Option<i32>, EmulationError> {
+    let stdio = match bounded {
+        Some(bounded) => files(&bounded.folder, "command")?,
+        None => [None, None, None],
+    };
     let command = namespaces.start(Program {
         side: Side::Inner,
         arguments: command,
-        environment: Vec::new(),
+        environment: bounded.map_or_else(Vec::new, |bounded| bounded.environment.clone()),
         listens: false,
-        own_group: false,
-        stdio: [None, None, None],
+        // The whole group is told to end at the limit.
+        own_group: bounded.is_some(),
+        stdio,
         ports,
     })?;
-    Ok(namespaces.wait_for_the_end(command, signals)?)
+    match bounded {
+        Some(bounded) => Ok(namespaces.wait_at_most(command, bounded.limit, signals)?),
+        None => Ok(Some(namespaces.wait_for_the_end(command, signals)?)),
+    }
+}
+
+/// No input, and a file in `folder` for each of the outputs.
+fn files(folder: &Path, stem: &str) -> io::Result<[Option<OwnedFd>; 3]> {
+    let create = |ending: &str| File::create(folder.join(format!("{stem}.{ending}"))).map(OwnedFd::from);
+    Ok([Some(File::open("/dev/null")?.into()), Some(create("out")?), Some(create("err")?)])
 }

@@ -33,13 +33,15 @@ pub struct Directions {
     pub down: Measured,
     /// When measuring began.
     pub measure_from: Duration,
+    /// Whether data are known to go up. If not, the row is about the direction of [`Directions::main`].
+    pub data_go_up: bool,
 }
 
 impl Directions {
     /// Returns what came of both, measured from `measure_from` on. Fails if the log of a link could not be
     /// written to its end.
     pub fn of(up: Finished<Meter>, down: Finished<Meter>, measure_from: Duration) -> Result<Self, LogError> {
-        Ok(Directions { up: Measured::of(up)?, down: Measured::of(down)?, measure_from })
+        Ok(Directions { up: Measured::of(up)?, down: Measured::of(down)?, measure_from, data_go_up: false })
     }
 
     /// Returns what the run was like, in one line.
@@ -62,9 +64,12 @@ impl Directions {
         )
     }
 
-    /// Returns the direction with the link; if both or neither have one, the direction that carried more
-    /// bytes.
+    /// Returns the direction of the data, if that is known. Otherwise it is the direction with the link; if
+    /// both or neither have one, the direction that carried more bytes.
     pub fn main(&self) -> &Measured {
+        if self.data_go_up {
+            return &self.up;
+        }
         let weight = |one: &Measured| (one.link.is_some(), one.facts.written_bytes);
         if weight(&self.down) > weight(&self.up) { &self.down } else { &self.up }
     }

@@ -5,7 +5,10 @@
 //! |---|---|
 //! | size | IPv4's total length, IPv6's payload length and 40 |
 //! | ECN | the two low bits of IPv4's type of service, of IPv6's traffic class (rfc3168 5) |
+//! | DSCP | the six high bits of IPv4's type of service, of IPv6's traffic class (rfc2474 3) |
 //! | flow | hash of addresses, protocol and, except for fragments and protocols without them, ports |
+//! | hosts | hashes of the addresses |
+//! | acknowledgement | TCP's number, flags and options (rfc9293 3.1) |
 //! | `hash16`: 16 bits that differ between packets | IPv4's identification, or [a hash](#hash) |
 //!
 //! # Hash
@@ -19,7 +22,9 @@
 //! bytes of the datagram, of anything else the first 32 bytes behind the IP header.
 
 use brakelight_core::ecn::{Ecn, Encoding};
-use brakelight_core::packet::{Duplicate, FlowId, Packet, PacketId, Tunnel, payload_hash16};
+use brakelight_core::packet::{
+    Acknowledgement, Block, Duplicate, FlowId, Packet, PacketId, Tunnel, payload_hash16,
+};
 use brakelight_core::time::Time;
 
 use crate::classify::Classifier;
@@ -55,6 +60,34 @@ pub struct Header {
     pub hash16: u16,
     /// The ECN field.
     pub ecn: Ecn,
+    /// The differentiated services codepoint.
+    pub dscp: u8,
+    /// Hashes of the addresses.
+    pub hosts: Hosts,
+    /// What TCP acknowledges.
+    pub acknowledges: Option<TcpAck>,
+}
+
+/// Hashes of a packet's addresses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Hosts {
+    /// Of the source.
+    pub source: u32,
+    /// Of the destination.
+    pub destination: u32,
+}
+
+/// What a TCP header acknowledges.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TcpAck {
+    /// The acknowledgement number.
+    pub number: u32,
+    /// ECE and CWR, as the two low bits.
+    pub echo: u8,
+    /// Whether the packet carries nothing else: no data.
+    pub pure: bool,
+    /// Whether a newer ACK may replace it: no flags but these, no options but padding and timestamps.
+    pub replaceable: bool,
 }
 
 /// Why bytes are not a valid IP packet.
@@ -116,6 +149,26 @@ impl Packet for IpPacket {
         self.encoding
     }
     #[inline]
+    fn is_ack(&self) -> bool {
+        self.header.acknowledges.is_some_and(|ack| ack.pure)
+    }
+    fn acknowledgement(&self) -> Option<Acknowledgement> {
+        let TcpAck { number, echo, replaceable, .. } = self.header.acknowledges?;
+        Some(Acknowledgement { cumulative: number, blocks: [Block::default(); 3], echo, replaceable })
+    }
+    #[inline]
+    fn source_host(&self) -> u32 {
+        self.header.hosts.source
+    }
+    #[inline]
+    fn destination_host(&self) -> u32 {
+        self.header.hosts.destination
+    }
+    #[inline]
+    fn dscp(&self) -> u8 {
+        self.header.dscp
+    }
+    #[inline]
     fn hash16(&self) -> u16 {
         self.header.hash16
     }
@@ -175,7 +228,9 @@ impl Header {
             bytes: behind.ok_or(Malformed::HeaderLength { bytes: start })?,
         };
         let addresses = mix(SEED, u64_of(&header[12..20]));
-        Ok(Self::of(size, Ecn::from_bits(header[1]), addresses, &upper))
+        let host = |address: &[u8]| mix(SEED, u64_of(address));
+        let hosts = Hosts::of(host(&header[12..16]), host(&header[16..20]));
+        Ok(Header { hosts, ..Self::of(size, header[1], addresses, &upper) })
     }
 
     // rfc8200 3
@@ -187,10 +242,14 @@ impl Header {
         let packet = bytes.get(..size).ok_or(Malformed::Truncated { have: bytes.len(), need: size })?;
         let addresses = header[8..].chunks_exact(8).fold(SEED, |hash, part| mix(hash, u64_of(part)));
         let upper = skip_extensions(header[6], &packet[IPV6_HEADER..]);
-        Ok(Self::of(size, Ecn::from_bits(header[1] >> 4), addresses, &upper))
+        let host = |address: &[u8]| mix(mix(SEED, u64_of(&address[..8])), u64_of(&address[8..]));
+        let hosts = Hosts::of(host(&header[8..24]), host(&header[24..40]));
+        let class = header[0] << 4 | header[1] >> 4;
+        Ok(Header { hosts, ..Self::of(size, class, addresses, &upper) })
     }
 
-    fn of(size: usize, ecn: Ecn, addresses: u64, upper: &Upper<'_>) -> Self {
+    /// `class` is the type of service, or the traffic class.
+    fn of(size: usize, class: u8, addresses: u64, upper: &Upper<'_>) -> Self {
         let ports = match upper.bytes.first_chunk::<4>() {
             // Only a packet's first fragment has the ports: without them all its fragments are of one flow.
             Some(ports) if !upper.fragment && WITH_PORTS.contains(&upper.protocol) => {
@@ -203,7 +262,64 @@ impl Header {
             identification if identification != 0 && upper.protocol != UDP => identification,
             _ => payload_hash16(upper.telling()),
         };
-        Header { flow: FlowId((flow >> 32) as u32), size: size as u32, hash16, ecn }
+        Header {
+            flow: FlowId((flow >> 32) as u32),
+            size: size as u32,
+            hash16,
+            ecn: Ecn::from_bits(class),
+            dscp: class >> 2,
+            hosts: Hosts::default(),
+            acknowledges: if upper.protocol == TCP && !upper.fragment {
+                TcpAck::read(upper.bytes)
+            } else {
+                None
+            },
+        }
+    }
+}
+
+impl Hosts {
+    fn of(source: u64, destination: u64) -> Self {
+        Hosts { source: (source >> 32) as u32, destination: (destination >> 32) as u32 }
+    }
+}
+
+impl TcpAck {
+    /// Reads the header that a segment begins with; `None` if it acknowledges nothing, or opens a connection.
+    fn read(segment: &[u8]) -> Option<Self> {
+        const HEADER: usize = 20;
+        const SYN: u8 = 0x02;
+        const ACK: u8 = 0x10;
+        const ECE_AND_CWR: u8 = 0xc0;
+        let header = segment.first_chunk::<HEADER>()?;
+        let flags = header[13];
+        let length = 4 * usize::from(header[12] >> 4);
+        let options = segment.get(HEADER..length)?;
+        if flags & (ACK | SYN) != ACK {
+            return None;
+        }
+        Some(TcpAck {
+            number: u32::from_be_bytes([header[8], header[9], header[10], header[11]]),
+            echo: (flags & ECE_AND_CWR) >> 6,
+            pure: segment.len() == length,
+            // The low bits beside the length are reserved, or part of Accurate ECN's counter.
+            replaceable: flags & !ECE_AND_CWR == ACK && header[12] & 0x0f == 0 && only_timestamps(options),
+        })
+    }
+}
+
+/// Whether TCP options are padding and timestamps alone (rfc9293 3.1, rfc7323 3.2).
+fn only_timestamps(mut options: &[u8]) -> bool {
+    const END: u8 = 0;
+    const NOTHING: u8 = 1;
+    const TIMESTAMPS: u8 = 8;
+    loop {
+        options = match options {
+            [] | [END, ..] => return true,
+            [NOTHING, rest @ ..] => rest,
+            [TIMESTAMPS, 10, rest @ ..] if rest.len() >= 8 => &rest[8..],
+            _ => return false,
+        };
     }
 }
 

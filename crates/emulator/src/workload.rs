@@ -4,12 +4,14 @@
 //! its own on the outer side. Of kernel TCP it is an iperf3 client and an iperf3 server, which always has
 //! more to send and counts whole seconds. Of QUIC one program on the inner side has both ends of every flow,
 //! and with them its application; it inherits the receivers' sockets ([`inherited`](crate::inherited)).
+//! Any command and its servers may take the place of the only flow.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `check` | which flows the hosts can be |
 //! | `iperf3` | the command lines and results of iperf3 |
 //! | `quic` | the command line and result of the program with QUIC |
+//! | `programs` | a command and its servers in place of a flow |
 //! | `run` | the whole of a run |
 
 use std::collections::BTreeMap;
@@ -33,11 +35,13 @@ use crate::spec::{Bottleneck, DirectionSpec, SpecError};
 
 mod check;
 mod iperf3;
+mod programs;
 mod quic;
 mod run;
 
 pub use check::kernels;
-use check::{check_flow, kernel, refuse, whole_seconds};
+use check::{check_flow, check_programs, kernel, refuse, whole_seconds};
+pub use programs::{Programs, said};
 pub use run::{LogFile, RunError};
 
 /// The port of the first flow; the others follow.
@@ -56,6 +60,8 @@ pub enum Hosts {
     /// records them; it inherits a socket for each flow, in their order; and it checks the flows' controllers
     /// itself.
     Quic(Vec<OsString>),
+    /// Any programs, in place of the scenario's only flow.
+    Programs(Programs),
 }
 
 /// One flow between real hosts.
@@ -157,7 +163,10 @@ impl Workload {
             return Err(refuse("", "flow", reason));
         }
         for flow in &scenario.flows {
-            check_flow(flow, first, &hosts)?;
+            match hosts {
+                Hosts::Programs(_) => check_programs(scenario, flow)?,
+                _ => check_flow(flow, first, &hosts)?,
+            }
         }
         let mut up = direction(scenario, "up", first, &first.path, traces)?;
         let mut down = direction(scenario, "down", first, &first.reverse, traces)?;
@@ -184,6 +193,7 @@ impl Workload {
             let congestion = match hosts {
                 Hosts::Kernel => kernel(spec)?.name.to_string(),
                 Hosts::Quic(_) => spec.controller.words().to_string(),
+                Hosts::Programs(_) => programs::UNKNOWN.to_string(),
             };
             for index in 0..spec.count {
                 let start = spec.drawn_start(scenario.seed, index);
@@ -209,13 +219,14 @@ impl Workload {
         match &self.hosts {
             Hosts::Kernel => vec![iperf3::server(&self.flows)],
             Hosts::Quic(_) => Vec::new(),
+            Hosts::Programs(programs) => programs.servers.clone(),
         }
     }
 
     /// Returns UDP ports of the outer side, for each of which the command inherits a socket.
     pub fn ports(&self) -> Vec<u16> {
         match &self.hosts {
-            Hosts::Kernel => Vec::new(),
+            Hosts::Kernel | Hosts::Programs(_) => Vec::new(),
             Hosts::Quic(_) => self.flows.iter().map(|flow| flow.port).collect(),
         }
     }
@@ -226,7 +237,7 @@ impl Workload {
     /// What the system says of a file that cannot be written.
     pub fn prepare(&self, folder: &Path, scenario: &Scenario) -> io::Result<()> {
         match &self.hosts {
-            Hosts::Kernel => Ok(()),
+            Hosts::Kernel | Hosts::Programs(_) => Ok(()),
             Hosts::Quic(_) => quic::prepare(folder, scenario),
         }
     }
@@ -234,8 +245,10 @@ impl Workload {
     /// Returns the command that runs the senders on the inner side; of QUIC both ends. It writes their
     /// results into `folder`.
     pub fn command(&self, folder: &Path) -> Vec<OsString> {
-        if let Hosts::Quic(program) = &self.hosts {
-            return quic::command(program, folder);
+        match &self.hosts {
+            Hosts::Kernel => {}
+            Hosts::Quic(program) => return quic::command(program, folder),
+            Hosts::Programs(programs) => return programs.command(&self.flows),
         }
         let mut script = iperf3::TRY.to_string();
         for (index, flow) in self.flows.iter().enumerate() {
@@ -258,6 +271,9 @@ impl Workload {
         scenario: &Scenario,
         directions: &Directions,
     ) -> Result<Outcome, WorkloadError> {
+        if let Hosts::Programs(_) = self.hosts {
+            return Ok(programs::outcome(&self.flows, scenario, directions));
+        }
         let mut outcome = directions.outcome(&scenario.name, scenario.seed);
         let length = directions.length();
         let meters = &directions.up.flows;

@@ -21,6 +21,7 @@ fn setup(command: &[&str]) -> Setup {
         servers: Vec::new(),
         command: command.iter().map(Into::into).collect(),
         ports: Vec::new(),
+        bounded: None,
     }
 }
 

@@ -246,12 +246,10 @@ impl Plan {
     }
 }
 
-/// What is compared for one scheme: two where its router has a second queue beside the competitor, which is
-/// then compared with and without.
+/// What is compared for one scheme: two where another takes its place beside the competitor. Then both are.
 fn contenders(request: &Compare, scheme: &Scheme, label: &str) -> impl Iterator<Item = Scheme> {
     let one = One { against: request.against.clone(), ..One::mahimahi(scheme.clone(), label) };
-    let second = one.second_queue().map(|queue| scheme.behind(queue));
-    second.into_iter().chain([scheme.clone()])
+    one.beside_others().into_iter().chain([scheme.clone()])
 }
 
 /// Adds a job of the competitor beside its own kind for every queue and trace among `jobs`, and returns for
@@ -305,7 +303,7 @@ fn job(
         seed: request.seed,
         trace_offset: setup.start.of(0, 1),
         against: request.against.clone(),
-        single_queue: true,
+        as_given: true,
         record: Record {
             series: request.series,
             bin: default_bin(setup.duration).min(setup.duration),

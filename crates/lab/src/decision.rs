@@ -15,6 +15,7 @@ pub fn decision(runs: &[Run], every: &[Vec<Run>], overall: &[Overall]) -> Option
     let change = |scheme: &str| deployment(scheme).map(|it| it.change);
     let today = overall.iter().find(|row| change(&row.scheme) == Some(Change::Nothing));
     let today = today.map(|row| row.scheme.clone());
+    let against = runs.iter().find_map(|run| run.setup.as_ref()?.against.clone());
     if overall.len() < 2 {
         return None;
     }
@@ -47,7 +48,7 @@ pub fn decision(runs: &[Run], every: &[Vec<Run>], overall: &[Overall]) -> Option
     };
     let choices: Vec<Choice> =
         [Change::Senders, Change::Queue, Change::Both].into_iter().filter_map(choice).collect();
-    (!choices.is_empty()).then_some(Decision { today, choices })
+    (!choices.is_empty()).then_some(Decision { today, against, choices })
 }
 
 #[cfg(test)]
@@ -89,7 +90,7 @@ mod tests {
             run("abc-adaptive", 9.1, 10.0),
         ];
         let every = every(&rows, 0.01);
-        let Decision { today, choices } = decide(&rows, &every).unwrap();
+        let Decision { today, choices, .. } = decide(&rows, &every).unwrap();
         assert_eq!(today.as_deref(), Some("cubic"));
         let next = |it: &Choice| it.next.as_ref().map(|next| next.scheme.clone());
         let names: Vec<_> = choices.iter().map(|it| (it.change, it.best.scheme.as_str(), next(it))).collect();

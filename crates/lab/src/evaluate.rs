@@ -22,8 +22,8 @@ use brakelight_scenario::documents::{Criterion, Evaluated, Evaluation, Judgment,
 use brakelight_scenario::experiment::{
     self, Assertion, Check, EVALUATIONS, Experiment, Margin, TESTED, Table,
 };
+use brakelight_scenario::identity::sha256;
 use brakelight_scenario::outcome::Run;
-use brakelight_scenario::problem::InputError;
 use brakelight_scenario::scheme::Scheme;
 use brakelight_scenario::trace::names::Names;
 use brakelight_sim::Traces;
@@ -33,7 +33,7 @@ use crate::output::File;
 use crate::parallel;
 use crate::progress::Progress;
 use crate::reproduce::{self, traces};
-use crate::runner::Runner;
+use crate::runner::{Runner, Simulator};
 
 mod against;
 pub mod page;
@@ -42,8 +42,22 @@ mod tests;
 
 pub use against::{Mismatch, against};
 
-/// The kits there are.
-pub const KITS: [&str; 1] = ["rfc9743"];
+/// The kits there are: the criteria of RFC 9743, the test cases of draft-ietf-ccwg-bbr, and both.
+pub const KITS: [&str; 3] = ["rfc9743", "bbr", "all"];
+
+/// Controllers that stand for one that cannot run in a file's scenarios: the kits are right if one of them
+/// can.
+const STAND_INS: [&str; 2] = [DEFAULT_CONTROLLER, "bbr3"];
+
+/// The folders of `kit`, in `evaluations/`.
+fn folders(kit: &str) -> &[&str] {
+    match KITS.iter().position(|known| *known == kit) {
+        // `all` is the last, and has those of the others.
+        Some(place) if place + 1 < KITS.len() => &KITS[place..=place],
+        Some(_) => &KITS[..KITS.len() - 1],
+        None => &[],
+    }
+}
 
 /// How far an evaluation goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,16 +119,20 @@ struct Planned {
     name: String,
     /// Its text, with the scheme in it.
     text: String,
-    /// What is to run; that of the default controller where the scheme cannot.
+    /// What is to run; that of a stand-in where the scheme cannot.
     experiment: Experiment,
     /// Why the scheme cannot run it.
     refused: Option<String>,
 }
 
-/// Name and text of every file of `kit` at `level`, by section.
+/// Name and text of every file of `kit` at `level`: one folder after the other, each by section.
 fn files(kit: &str, level: Level) -> Vec<(&'static str, &'static str)> {
+    folders(kit).iter().flat_map(|folder| files_of(folder, level)).collect()
+}
+
+fn files_of(folder: &str, level: Level) -> Vec<(&'static str, &'static str)> {
     let own = EVALUATIONS.iter().filter_map(|(path, text)| {
-        let path = path.strip_prefix(kit)?.strip_prefix('/')?.strip_suffix(".toml")?;
+        let path = path.strip_prefix(folder)?.strip_prefix('/')?.strip_suffix(".toml")?;
         match path.strip_prefix("full/") {
             Some(name) => (level == Level::Full).then_some((name, *text)),
             None => Some((path, *text)),
@@ -131,15 +149,10 @@ fn numbers(name: &str) -> Vec<u32> {
     section.split('.').filter_map(|part| part.parse().ok()).collect()
 }
 
-/// What tells the criteria of one version from those of another: FNV-1a of their files.
+/// What tells the criteria of one version from those of another: the beginning of a hash of their files.
 fn version(kit: &str, level: Level) -> String {
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    for (name, text) in files(kit, level) {
-        for byte in name.bytes().chain(text.bytes()) {
-            hash = (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
-        }
-    }
-    format!("{hash:016x}")
+    let text: String = files(kit, level).into_iter().flat_map(|(name, text)| [name, "\n", text]).collect();
+    sha256(text.as_bytes())[..16].to_string()
 }
 
 impl Plan {
@@ -150,7 +163,7 @@ impl Plan {
     /// If there is no such kit, a scheme is named twice, or one of its files is wrong.
     pub fn new(registry: &Registry, kit: &str, level: Level, schemes: &[Scheme]) -> Result<Self, Error> {
         let Some(kit) = KITS.iter().find(|known| **known == kit) else {
-            return Err(Error::Evaluate(format!("there is no kit `{kit}`: valid is {}", KITS.join(", "))));
+            return Err(Error::Evaluate(format!("there is no kit `{kit}`: valid are {}", KITS.join(", "))));
         };
         let mut plan = Plan { kit, level, schemes: Vec::new() };
         for scheme in schemes {
@@ -270,16 +283,17 @@ fn planned(registry: &Registry, name: &str, text: &str, scheme: &str) -> Result<
         Ok(experiment) => (experiment, None),
         Err(error) => {
             // What is wrong with the file itself is wrong with any scheme.
-            let other = experiment::read_with(registry, name, &text.replace(TESTED, DEFAULT_CONTROLLER))?;
-            (other, Some(in_short(&error)))
+            let read = |other: &str| experiment::read_with(registry, name, &text.replace(TESTED, other));
+            let [first, second] = STAND_INS;
+            (read(first).or_else(|_| read(second))?, Some(in_short(&error.problem)))
         }
     };
     Ok(Planned { name: name.to_string(), text: own, experiment, refused })
 }
 
-/// Why a scheme cannot run, without the file and the long lists of what would be valid.
-fn in_short(error: &InputError) -> String {
-    let text = error.problem.to_string();
+/// What is wrong, without the long list of what would be valid.
+fn in_short(problem: &impl std::fmt::Display) -> String {
+    let text = problem.to_string();
     text.split(": valid are").next().unwrap_or_default().to_string()
 }
 
@@ -303,7 +317,7 @@ impl Planned {
         let mut criterion = Criterion {
             id: claim.id.clone(),
             experiment: self.name.clone(),
-            section: self.experiment.source.split(' ').next_back().unwrap_or_default().to_string(),
+            section: self.experiment.source.split_once(' ').map_or("", |(_, section)| section).to_string(),
             title: self.experiment.title.clone(),
             requirement: claim.paper.clone(),
             criterion: claim.claim.clone(),
@@ -320,7 +334,7 @@ impl Planned {
             (Some(refused), _, _) => Err((Judgment::NotApplicable, refused.clone())),
             (_, _, Check::NotCheckable) => Err((Judgment::NotApplicable, claim.note.clone())),
             (_, Some(failed), _) => Err((Judgment::Fail, failed.clone())),
-            _ => claim.margins(table).map_err(|error| (Judgment::Fail, error.fault.to_string())),
+            _ => claim.margins(table).map_err(|error| (Judgment::Fail, in_short(&error.fault))),
         };
         match margins {
             Err((verdict, note)) => (criterion.verdict, criterion.note) = (verdict, note),
@@ -380,6 +394,28 @@ fn verdict(margin: &Margin) -> Judgment {
         Some([_, high]) if high < 0.0 => Judgment::Fail,
         _ => Judgment::Unsure,
     }
+}
+
+/// Evaluates the controller or scheme `scheme` of `registry` by the files of `kit` whose names `keep`
+/// accepts, such as `6.3-wired`. Returns the criteria that failed. It is for tests of one's own controller: a
+/// panic in a run is a failed criterion too.
+///
+/// # Errors
+/// If there is no such scheme or kit, or a trace cannot be read.
+pub fn failures(
+    registry: &Registry,
+    scheme: &str,
+    kit: &str,
+    level: Level,
+    keep: impl Fn(&str) -> bool,
+) -> Result<Vec<Criterion>, Error> {
+    let parsed = Scheme::parse_with(registry, scheme);
+    let schemes = [parsed.map_err(|error| Error::Evaluate(error.to_string()))?];
+    let mut plan = Plan::new(registry, kit, level, &schemes)?;
+    plan.retain(|_, file| keep(file));
+    let evaluation = plan.run(&Simulator, &Names::default(), &())?;
+    let criteria = evaluation.schemes.into_iter().flat_map(|evaluated| evaluated.criteria);
+    Ok(criteria.filter(|criterion| criterion.verdict == Judgment::Fail).collect())
 }
 
 /// Returns how many criteria of `evaluated` have each verdict.

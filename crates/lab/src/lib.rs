@@ -14,6 +14,7 @@
 //! | [`decision`] | what to deploy, by what somebody can change |
 //! | [`interval`], [`fairness`] | how sure the numbers of several runs are; what two flows do to each other |
 //! | [`report`], [`output`], [`series`], [`text`] | results as HTML, as files, as time series, as text |
+//! | [`qlog`] | what each end of a flow did, as QUIC's logs |
 //! | [`figures`] | results as pictures for a paper |
 //! | [`fetch`] | public recordings from the network |
 //! | [`schemes`], [`input`], [`values`] | default schemes, files read, values as people write them |
@@ -42,6 +43,7 @@ pub mod output;
 mod parallel;
 pub mod parity;
 pub mod progress;
+pub mod qlog;
 #[cfg(feature = "quic")]
 pub mod quinn;
 pub mod report;

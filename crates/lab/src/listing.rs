@@ -95,7 +95,7 @@ pub fn schemes(registry: &Registry) -> Listing {
         table::render(&columns, &shown.iter().map(row).collect::<Vec<_>>(), screen)
             + "\ndefault: `compare` runs it if no schemes are given; `--schemes all` runs every scheme.\n\
                to change: what must change where Cubic runs over drop-tail today.\n\
-               knows the rate: its router is told the link's true rate, which a real one must measure.\n\
+               knows the rate: its router is told the link's true rate; a real one must know or measure it.\n\
                Any controller works with any queue that understands its marks: `controller+queue`, with options after a colon.\n"
     };
     Listing {

@@ -1,6 +1,8 @@
 //! The real QUIC stack as a host of the simulator: `quic`'s flows in `sim`'s engine, which do not know each
 //! other.
 
+use std::io::{self, Write};
+
 use brakelight_core::ecn::{Ecn, Encoding};
 use brakelight_core::endpoint::Endpoint;
 use brakelight_core::packet::{FlowId, Packet as _, PacketId};
@@ -42,6 +44,21 @@ impl Runner for QuicStack {
 /// connection ended before its time.
 pub fn run(scenario: &Scenario, traces: &Traces) -> Result<Outcome, RunError> {
     brakelight_sim::run_with(scenario, traces, |config| Host::new(config).map_err(|error| error.to_string()))
+}
+
+/// Writes the qlog of a run whose flows are in the real stack, as [`qlog::write`](crate::qlog::write) does of
+/// others. The stack shows its window and its losses; it can write a log of its own, with every frame, over
+/// real sockets.
+///
+/// # Errors
+/// The scenario cannot be run, or a file cannot be made or written.
+pub fn write_qlog(
+    scenario: &Scenario,
+    traces: &Traces,
+    open: &mut dyn FnMut(&str) -> io::Result<Box<dyn Write>>,
+) -> Result<(), Cause> {
+    let host = |config| Host::new(config).map_err(|error| error.to_string());
+    crate::qlog::write_with(scenario, traces, open, host)
 }
 
 /// Says which flow of `scenario` the stack cannot run, and why.

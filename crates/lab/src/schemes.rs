@@ -85,8 +85,18 @@ mod tests {
     fn the_default_list_is_what_a_reader_expects_and_all_has_every_controller_once() {
         let registry = Registry::standard();
         let defaults = names(&defaults(&registry));
-        let expected =
-            ["cubic", "bbr3", "prague", "cubic+fq_codel", "copa", "abc", "abc-adaptive", "bmcc", "quicdc"];
+        let expected = [
+            "cubic",
+            "bbr3",
+            "prague",
+            "cubic+fq_codel",
+            "cubic+cake",
+            "copa",
+            "abc",
+            "abc-adaptive",
+            "bmcc",
+            "quicdc",
+        ];
         for name in expected {
             assert!(defaults.iter().any(|own| own == name), "{name} in {defaults:?}");
         }

@@ -96,7 +96,7 @@ pub fn over(
 /// Returns the [`power`] of a scheme: the mean over traces of the mean over runs, both geometric, so that the
 /// quotient of two schemes is what [`over`] has. None where a run delivered nothing, or the scheme has no row
 /// on a trace: a scheme that failed must not gain by that.
-pub fn power_over(runs: &[Run], every: &[Vec<Run>], scheme: &str) -> Option<f64> {
+fn power_over(runs: &[Run], every: &[Vec<Run>], scheme: &str) -> Option<f64> {
     let own: Vec<usize> = (0..runs.len()).filter(|place| runs[*place].scheme == scheme).collect();
     if own.len() < distinct(runs, |run| &run.trace).len() {
         return None;

@@ -36,7 +36,7 @@ parameters! {
     /// The settings of ACK thinning.
     pub struct Config {
         check holds;
-        /// Of so many ACKs of a flow that follow each other within `hold` one passes.
+        /// One of this number of a flow's ACKs passes, if they follow each other within `hold`.
         every: u64 = 1, in 1..=1_000_000, from "all pass";
         /// How long an ACK waits for a newer one to take its place.
         hold: Duration = Duration::from_millis(5), in Duration::ZERO..=Duration::from_secs(60), from "the request and grant cycle of a cable modem";

@@ -18,8 +18,8 @@ use super::link::light_heavy::LightHeavy;
 use super::link::restart::Restarting;
 use super::link::{Link, Service, adjusted, fixed, steps, traced};
 use super::{
-    ack_loss, ack_thin, cellular, decapsulate, delay, delay_steps, duplicate, encapsulate, gilbert_elliott,
-    jitter, loss, loss_steps, nr, policer, reorder, replay, rewrite, varying_delay, wifi,
+    ack_loss, ack_thin, cellular, circuit_breaker, decapsulate, delay, delay_steps, duplicate, encapsulate,
+    gilbert_elliott, jitter, loss, loss_steps, nr, policer, reorder, replay, rewrite, varying_delay, wifi,
 };
 use crate::{BoxedElement, CustomElementConfig, CustomRadioConfig, DynElement, DynRadio};
 
@@ -171,7 +171,7 @@ elements! {
     Delay(delay::Delay) = "delay", order |_| Order::Kept, role Propagation,
         "Delay line: what enters leaves a fixed time later";
     DelaySteps(delay_steps::DelaySteps) = "delay-steps", order |_| Order::Kept, role Plain,
-        "Delay by a schedule, and release on a beat: what no queue explains";
+        "Delay by a schedule, with packets released at fixed times: delay that no queue causes";
     Loss(loss::Loss) = "loss", order |_| Order::Kept, role Plain,
         "Independent loss";
     LossSteps(loss_steps::LossSteps) = "loss-steps", order |_| Order::Kept, role Plain,
@@ -180,6 +180,8 @@ elements! {
         "Loss in bursts: a Markov chain of a good and a bad state (Gilbert 1960, Elliott 1963)";
     Policer(policer::Policer) = "policer", order |_| Order::Kept, role Plain,
         "A token bucket that drops what exceeds a rate, without a queue (Flach 2016)";
+    CircuitBreaker(circuit_breaker::CircuitBreaker) = "circuit-breaker", order |_| Order::Kept, role Plain,
+        "A circuit breaker that stops all traffic once it exceeds a rate for long (RFC 8084)";
     Jitter(jitter::Jitter) = "jitter", order |config| if config.keep_order { Order::Kept } else { Order::Free }, role Plain,
         "Random delay, with or without keeping the order";
     Reorder(reorder::Reorder) = "reorder", order |_| Order::Free, role Plain,

@@ -19,6 +19,7 @@ pub mod link;
 pub mod ack_loss;
 pub mod ack_thin;
 pub mod cellular;
+pub mod circuit_breaker;
 pub mod custom;
 pub mod decapsulate;
 pub mod delay;

@@ -7,8 +7,9 @@
 //! ```
 //!
 //! `queued` is the time from arrival to departure, so the packet's own transmission is in it: this is what
-//! Mahimahi logs. A queue that holds nothing is not asked. An idle link keeps no timer: what it could have
-//! carried meanwhile is counted when the next packet comes.
+//! Mahimahi logs. A queue that holds nothing is not asked. One that holds back what it has, because it shapes
+//! by itself, is asked again when it says ([`Queue::held_until`]); the link is idle until then. An idle link
+//! keeps no timer: what it could have carried meanwhile is counted when the next packet comes.
 //!
 //! | service | file |
 //! |---|---|
@@ -186,14 +187,25 @@ impl<P: Packet, Q: Queue<P>, S: Service> Link<P, Q, S> {
                 (next.at, next.queued) = (due, due.since(arrived));
                 due
             }
-            None => {
-                self.service.idle(at);
-                Time::MAX
-            }
+            None => self.rest(at),
         };
         if !self.drops.is_empty() {
             self.report_drops();
         }
+    }
+
+    /// The queue gave nothing at `at`. Returns when it is to be asked again; [`Time::MAX`] if it is empty.
+    #[cold]
+    fn rest(&mut self, at: Time) -> Time {
+        self.service.idle(at);
+        if self.queue.backlog().is_empty() {
+            return Time::MAX;
+        }
+        // A shaper in the queue: until then the link stands idle, whatever arrives. One that forgets to say
+        // when is asked a nanosecond later.
+        let until = self.queue.held_until().max(at + Duration::from_nanos(1));
+        self.service.wake(until);
+        self.service.ready()
     }
 
     /// Returns the first of what happened and has not been polled.

@@ -184,6 +184,42 @@ fn a_policer_that_no_packet_fits_passes_none() {
     assert_eq!(share(&drops(&mut policer, 20, 1500)), 1.0);
 }
 
+/// 12 kbit packets at 1.2 Mbit/s: a token for a packet every 10 ms.
+#[test]
+fn a_breaker_passes_what_exceeds_its_rate_until_that_lasts_and_then_nothing() {
+    let options = [("rate", "1200kbps"), ("burst", "3000B"), ("interval", "100ms"), ("down", "1s")];
+    let mut breaker = element("circuit-breaker", &[&options[..], &[("threshold", "0.4")]].concat());
+    // A packet every 5 ms: half of them are in excess. Three intervals of 100 ms later it opens.
+    let dropped: Vec<usize> = (0..300_u64)
+        .filter(|id| {
+            breaker.accept(ms(5 * id), Sample::new(*id, 1500));
+            drain(&mut breaker, ms(5 * id)).iter().any(|output| matches!(output, Output::Dropped(_)))
+        })
+        .map(|id| id as usize)
+        .collect();
+    // From 300 ms to 1300 ms.
+    assert_eq!(dropped, (60..260).collect::<Vec<_>>());
+    assert_eq!(breaker.next_wakeup(), None, "nothing waits");
+}
+
+#[test]
+fn a_breaker_stays_closed_if_the_excess_does_not_last_or_is_small() {
+    let passes = |threshold: &str, gap: u64, pause: u64| {
+        let options = [("rate", "1200kbps"), ("burst", "3000B"), ("interval", "100ms")];
+        let mut breaker = element("circuit-breaker", &[&options[..], &[("threshold", threshold)]].concat());
+        (0..400_u64).all(|id| {
+            // After every 30 packets a pause.
+            let now = ms(gap * id + pause * (id / 30));
+            breaker.accept(now, Sample::new(id, 1500));
+            drain(&mut breaker, now).iter().all(|output| matches!(output, Output::Departed(_)))
+        })
+    };
+    assert!(!passes("0.4", 5, 0), "half of it in excess");
+    assert!(passes("0.6", 5, 0), "less than the threshold");
+    assert!(passes("0.0", 10, 0), "at the rate");
+    assert!(passes("0.4", 5, 500), "150 ms of excess, and intervals without packets");
+}
+
 #[test]
 fn reordering_holds_packets_for_the_time_given() {
     let mut stretch = element("reorder", &[("rate", "1"), ("hold", "5ms")]);

@@ -356,9 +356,11 @@ impl<P: Duplicate> Wifi<P> {
                 return;
             }
         }
-        // All that waited was dropped by its queue discipline.
+        // All that waited was dropped by its queue discipline, or is held back by it.
+        let held = self.queues.iter().filter(|queue| !queue.backlog().is_empty());
+        let until = held.map(|queue| queue.held_until().max(at + Duration::from_nanos(1))).min();
         self.state = State::Idle;
-        self.due = Time::MAX;
+        self.due = until.unwrap_or(Time::MAX);
         self.free_since = at;
     }
 
@@ -417,7 +419,10 @@ impl<P: Duplicate> Wifi<P> {
         while self.due <= now {
             let at = self.due;
             match self.state {
-                State::Idle => unreachable!("nothing is due while idle"),
+                State::Idle => {
+                    self.due = self.contend(at);
+                    self.state = State::Contending;
+                }
                 State::Contending => self.send(at),
                 State::Sending { station, frames, bytes, mcs } => {
                     self.receive(at, station, frames, bytes, mcs)

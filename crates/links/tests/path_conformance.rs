@@ -14,6 +14,16 @@ fn element_cases() -> Vec<Case> {
         ("gilbert-elliott", &[("p", "0.1"), ("r", "0.3"), ("loss_good", "0.05"), ("loss_bad", "0.9")]),
         ("policer", &[("rate", "3Mbps"), ("burst", "4500B")]),
         ("policer", &[("rate", "64kbps"), ("burst", "1500B")]),
+        (
+            "circuit-breaker",
+            &[
+                ("rate", "3Mbps"),
+                ("burst", "4500B"),
+                ("interval", "20ms"),
+                ("intervals", "1"),
+                ("down", "30ms"),
+            ],
+        ),
         ("jitter", &[("keep_order", "false")]),
         ("jitter", &[("hold", "300ms")]),
         ("jitter", &[("distribution", "normal"), ("spread", "10ms")]),
@@ -40,6 +50,8 @@ fn link_cases() -> Vec<Case> {
     const OTHER: &[(&str, Options<'_>)] = &[
         ("abc", &[("variant", "prototype")]),
         ("abc", &[("marking", "hotnets"), ("x", "sojourn"), ("feedback", "enqueue")]),
+        ("cake", &[("bandwidth", "6Mbps"), ("diffserv", "besteffort"), ("link_layer", "docsis")]),
+        ("cake", &[("bandwidth", "40Mbps"), ("ingress", "true"), ("dscps", "ef/cs1/0/af41")]),
         ("codel", &[("ecn", "true")]),
         ("codel", &[("drop", "behind-head")]),
         ("fq_codel", &[("flows", "3"), ("quantum", "300B"), ("ce_threshold", "5ms")]),

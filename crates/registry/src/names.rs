@@ -31,6 +31,7 @@ pub const COMPARED: &[&str] = &[
     "abc-authors",
     "cubic",
     "cubic+fq_codel",
+    "cubic+cake",
     "bbr3",
     "copa",
     "prague",

@@ -60,6 +60,16 @@ fn quicdc() {
 }
 
 #[test]
+fn gcc() {
+    page("gcc");
+}
+
+#[test]
+fn nada() {
+    page("nada");
+}
+
+#[test]
 fn ctcp() {
     page("ctcp");
 }
@@ -138,6 +148,7 @@ fn prague() {
 fn queues() {
     let pages = [
         ("abc_dual", "abc-dual"),
+        ("cake", "cake"),
         ("dualpi2", "dualpi2"),
         ("fq_codel", "fq-codel"),
         ("pie", "pie"),

@@ -15,7 +15,7 @@ use brakelight_core::time::Time;
 use brakelight_core::units::Limit;
 
 use crate::custom::{BoxedQueue, CustomQueueConfig};
-use crate::{abc_dual, bmcc, red};
+use crate::{abc_dual, bmcc, cake, red};
 
 macro_rules! make_queues {
     ($(
@@ -25,6 +25,7 @@ macro_rules! make_queues {
         $(, needs_link_rate $link_rate:expr)?
         $(, tells_flows_apart $apart:expr)?
         $(, fills_up_to $fills:expr)?
+        $(, reads_acks $reads_acks:expr)?
         $(, fits $fits:expr)?;
     )*) => {
         /// Every queue, by name.
@@ -135,6 +136,18 @@ macro_rules! make_queues {
                         fills(config, buffer)
                     } )*
                     QueueConfig::Custom(config) => config.fills_up_to(buffer),
+                }
+            }
+
+            /// Returns `true` if it may read what packets acknowledge
+            /// ([`acknowledgement`](brakelight_core::packet::Packet::acknowledgement)). One from outside may.
+            pub fn reads_acks(&self) -> bool {
+                match self {
+                    $( QueueConfig::$Var(config) => {
+                        let reads: fn(&crate::$mod::Config) -> bool = or!($($reads_acks,)? else |_| false);
+                        reads(config)
+                    } )*
+                    QueueConfig::Custom(_) => true,
                 }
             }
 

@@ -117,6 +117,8 @@ pub trait DynQueue: Debug + Send + Sync {
     ) -> Option<Dequeued<BoxedPacket>>;
     /// See [`Queue::backlog`].
     fn backlog_boxed(&self) -> Backlog;
+    /// See [`Queue::held_until`].
+    fn held_until_boxed(&self) -> Time;
     /// See [`Queue::waiting_since`].
     fn waiting_since_boxed(&self) -> Option<Time>;
     /// See [`Queue::inspect`].
@@ -148,6 +150,9 @@ impl<Q: Queue<BoxedPacket> + Clone + Debug + Send + Sync + 'static> DynQueue for
     }
     fn backlog_boxed(&self) -> Backlog {
         Queue::backlog(self)
+    }
+    fn held_until_boxed(&self) -> Time {
+        Queue::held_until(self)
     }
     fn waiting_since_boxed(&self) -> Option<Time> {
         Queue::waiting_since(self)
@@ -212,6 +217,10 @@ impl<P: Duplicate> Queue<P> for BoxedQueue<P> {
 
     fn backlog(&self) -> Backlog {
         self.inner.backlog_boxed()
+    }
+
+    fn held_until(&self) -> Time {
+        self.inner.held_until_boxed()
     }
 
     fn waiting_since(&self) -> Option<Time> {

@@ -134,7 +134,7 @@ parameters! {
         coupling: f64 = 2.0, in 0.1..=100.0, from "rfc9332 A.1";
         /// Delay from which L packets are marked; none: the rules'.
         threshold: Option<Duration> = None, in OrNone(Duration::ZERO..=Duration::from_secs(10)), from "rfc9332 A.1: 800 us";
-        /// From there to where all of them are; none: the rules'.
+        /// Further delay after which every L packet is marked; none: the rules'.
         range: Option<Duration> = None, in OrNone(Duration::ZERO..=Duration::from_secs(10)), from "rfc9332 A.1: 400 us";
         /// Packets that must wait behind an L packet for its delay to count; none: the rules'.
         threshold_packets: Option<u32> = None, in .., from "rfc9332 A.1: 1";
@@ -146,7 +146,7 @@ parameters! {
         scheduler: Scheduler = Scheduler::Wrr, in .., from "Linux 6.17 sch_dualpi2.c";
         /// Share of the link that the Classic queue is sure of under wrr.
         classic_weight: f64 = 0.1, in 0.0..=1.0, from "Linux 6.17 sch_dualpi2.c";
-        /// How much longer than it did the L queue's head counts as waiting under time-shift.
+        /// Under time-shift: time added to the wait of the L queue's head when the queues are compared.
         shift: Duration = Duration::from_millis(30), in Duration::ZERO..=Duration::from_secs(10), from "draft-ietf-tsvwg-aqm-dualq-coupled-03";
         /// What happens to the L queue when marking every packet is not enough.
         overload: Overload = Overload::Drop, in .., from "rfc9332 A.2";

@@ -54,7 +54,7 @@ parameters! {
         target: Duration = Duration::from_millis(50), in Duration::ZERO..=Duration::from_secs(100), from "abc17 5";
         /// Window over which the link's rate is measured (T).
         window: Duration = Duration::from_millis(20), in Duration::from_micros(1)..=Duration::from_secs(10), from "abc17 5";
-        /// A flow counts for so long after its last packet.
+        /// Time for which a flow counts after its last packet.
         flows_window: Duration = Duration::from_millis(500), in Duration::from_millis(1)..=Duration::from_secs(100), from "D1";
         /// The least rate of the link, in packets of one delivery opportunity in that time.
         floor: f64 = 5.0, in 0.01..=1000.0, from "D2";

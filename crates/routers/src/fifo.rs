@@ -63,6 +63,13 @@ impl<P: Packet> Fifo<P> {
         Some((packet, arrived))
     }
 
+    /// Takes the packet at `index` out of its place, the head having 0.
+    pub fn take(&mut self, index: usize) -> Option<(P, Time)> {
+        let (packet, arrived) = self.packets.remove(index)?;
+        self.backlog.remove(packet.size());
+        Some((packet, arrived))
+    }
+
     /// Returns when the head arrived.
     pub fn head_arrived(&self) -> Option<Time> {
         self.packets.front().map(|(_, arrived)| *arrived)
@@ -85,6 +92,11 @@ impl<P> Fifo<P> {
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.packets.is_empty()
+    }
+
+    /// Returns the packets held, the head first.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &P> + ExactSizeIterator {
+        self.packets.iter().map(|(packet, _)| packet)
     }
 
     /// Calls `visit` with every packet held, the head first.

@@ -67,7 +67,8 @@ parameters! {
         flows: u32 = 1024, in 1..=65_536, from "rfc8290 5.2.5";
         /// Whether ECN-capable packets are marked CE instead of dropped.
         ecn: bool = true, in .., from "rfc8290 5.2.6; Linux 6.12 sch_fq_codel.c";
-        /// Sojourn time from which every capable packet is marked, whatever CoDel says; none: none.
+        /// Sojourn time from which every capable packet is marked, whatever CoDel decides; none: no such
+        /// threshold.
         ce_threshold: Option<Duration> = None, in OrNone(Duration::ZERO..=Duration::from_secs(10)), from "rfc8290 5.2.7";
         /// The backlog of a flow that is never dropped from: one packet of the largest size.
         mtu: Bytes = Bytes(1500), in Bytes(0)..=Bytes(1 << 20), from "rfc8289 5.5: the largest packet";

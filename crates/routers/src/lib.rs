@@ -21,6 +21,7 @@ pub mod abc;
 mod any;
 pub mod bmcc;
 pub mod bursts;
+pub mod cake;
 pub mod codel;
 pub mod custom;
 pub mod droptail;

@@ -78,9 +78,9 @@ parameters! {
         adaptive: bool = false, in .., from "floyd01";
         /// The most that `max_p` rises at once.
         max_p_step: f64 = 0.01, in 0.0..=1.0, from "floyd01 Figure 2, alpha";
-        /// What it falls to at once, as a share.
+        /// Factor by which `max_p` is multiplied when it falls.
         max_p_decay: f64 = 0.9, in 0.0..=1.0, from "floyd01 Figure 2, beta";
-        /// How often it is moved.
+        /// How often `max_p` is adjusted.
         interval: Duration = Duration::from_millis(500), in Duration::from_millis(1)..=Duration::from_secs(100), from "floyd01 Figure 2";
         /// Size of a packet, for the automatic settings and the time without packets.
         mean_packet: Bytes = Bytes(1500), in Bytes(1)..=Bytes(1 << 20), from "floyd93: the typical packet";

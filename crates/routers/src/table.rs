@@ -11,6 +11,7 @@
 //! | `needs_link_rate` | whether it asks the link what it could have carried |
 //! | `tells_flows_apart` | whether it serves flows of that encoding apart from others, by flow |
 //! | `fills_up_to` | the limit in its settings, of a queue that drops nothing before it is full |
+//! | `reads_acks` | whether it reads what packets acknowledge |
 //! | `fits` | a [`Misfit`](brakelight_core::queue::Misfit) if its settings do not fit the link |
 //!
 //! The table is a macro, which hands its lines to another: [`any`](crate::any) makes factories and dispatch
@@ -49,6 +50,10 @@ macro_rules! queues {
                 encoding |_| Some(Encoding::Bmcc),
                 needs_link_rate |config| config.load.asks_the_link(),
                 fits bmcc::fits;
+            Cake(cake::Cake) = "cake",
+                "CAKE: a shaper, tins, fairness between hosts and flows, COBALT, an ACK filter (LANMAN 2018)",
+                is { bench: Bench { options: &[("target", "500us")], ..Bench::PLAIN } },
+                reads_acks |config| config.ack_filter != cake::AckFilter::Off;
             CoDel(codel::CoDel) = "codel",
                 "CoDel: drops or marks at the head by sojourn time (RFC 8289)",
                 is {
@@ -83,7 +88,7 @@ macro_rules! queues {
                     }),
                 };
             Pie(pie::Pie) = "pie",
-                "PIE: drops or marks arrivals at random, as the delay lies from a target (RFC 8033, Mahimahi's as an option)",
+                "PIE: drops or marks arrivals at random, by how far the delay is from a target (RFC 8033, Mahimahi's as an option)",
                 is {
                     bench: Bench { options: &[("target", "500us"), ("max_burst", "0s")], ..Bench::PLAIN },
                     preset: Some(Preset {

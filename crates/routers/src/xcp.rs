@@ -60,9 +60,9 @@ parameters! {
         alpha: f64 = 0.55, in 0.001..=2.0, from "abc20 7.3";
         /// Share of the persistent queue drained per control interval.
         beta: f64 = 0.4, in 0.0..=2.0, from "abc20 7.3";
-        /// Share of the traffic that changes hands at least.
+        /// Least share of the traffic that is shuffled between flows.
         gamma: f64 = 0.1, in 0.0..=1.0, from "katabi02 3.5.2";
-        /// Whether the sums of an interval are all that its packets are given.
+        /// Whether the feedback granted in an interval is limited to the interval's two sums.
         residues: bool = true, in .., from "katabi02 A";
         /// The buffer, drop-tail, in packets or bytes; none takes the link's.
         limit: Option<Limit> = None, in .., from "abc20 7.2: 250 packets";

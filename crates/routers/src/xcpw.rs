@@ -51,7 +51,7 @@ parameters! {
         alpha: f64 = 0.55, in 0.001..=2.0, from "abc20 7.3";
         /// Share of the persistent queue drained per RTT.
         beta: f64 = 0.4, in 0.0..=2.0, from "abc20 7.3";
-        /// Share of the traffic that changes hands at least.
+        /// Least share of the traffic that is shuffled between flows.
         gamma: f64 = 0.1, in 0.0..=1.0, from "katabi02 3.5.2";
         /// Whether what was granted in the past RTT counts against the sums.
         residues: bool = true, in .., from "katabi02 A";

@@ -21,6 +21,18 @@ const VARIATIONS: &[(&str, Options<'_>)] = &[
     ("abc_dual", &[("weights", "loss"), ("period", "10ms"), ("counters", "2"), ("top", "1")]),
     ("abc_dual", &[("weights", "fixed"), ("buffers", "shared")]),
     ("abc_dual", &[("measure", "departures"), ("demand", "marks")]),
+    ("cake", &[("bandwidth", "6Mbps"), ("diffserv", "besteffort"), ("link_layer", "docsis")]),
+    (
+        "cake",
+        &[
+            ("bandwidth", "40Mbps"),
+            ("ingress", "true"),
+            ("dscps", "ef/cs1/0/af41"),
+            ("diffserv", "diffserv4"),
+        ],
+    ),
+    ("cake", &[("ecn", "false"), ("memory_limit", "30kB"), ("srchosts", "1/3/2"), ("rtt", "10ms")]),
+    ("cake", &[("isolation", "hosts"), ("dsthosts", "3/1"), ("diffserv", "diffserv8"), ("ack_filter", "on")]),
     ("codel", &[("ecn", "true")]),
     ("codel", &[("drop", "behind-head")]),
     ("dualpi2", &[("rules", "linux")]),

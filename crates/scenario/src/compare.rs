@@ -4,10 +4,9 @@
 
 use std::fmt;
 
-use brakelight_core::ecn::Encoding;
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Limit, Rate};
-use brakelight_registry::{DEFAULT_QUEUE, QueueConfig};
+use brakelight_registry::DEFAULT_QUEUE;
 
 use crate::problem::{InputError, Invalid, Problem};
 use crate::scenario::{FlowSpec, Hop, LinkSpec, Record, Scenario, TraceOffset};
@@ -81,13 +80,13 @@ pub struct Compare {
     pub seed: u64,
     /// Where in its period the trace starts.
     pub trace_offset: TraceOffset,
-    /// The scheme of one competing flow at the same queue; at ABC's, one that does not speak ABC is given a
-    /// second one.
+    /// The scheme of one competing flow at the same queue. The scheme may then run
+    /// [as another](Self::beside_others).
     pub against: Option<Scheme>,
     /// Whether the opportunities of a millisecond of the trace come one after another in it.
     pub spread: bool,
-    /// Whether ABC's router keeps its one queue beside such a competitor too.
-    pub single_queue: bool,
+    /// Whether the scheme runs as given beside such a competitor, too.
+    pub as_given: bool,
     /// What to keep besides the summary.
     pub record: Record,
 }
@@ -108,7 +107,7 @@ impl Compare {
             trace_offset: TraceOffset::At(Duration::ZERO),
             against: None,
             spread: false,
-            single_queue: false,
+            as_given: false,
             record: Record::summary(duration),
         }
     }
@@ -116,7 +115,9 @@ impl Compare {
     /// Returns the scenario, checked.
     pub fn scenario(&self) -> Result<Scenario, InputError> {
         let droptail = || SchemeString::new(DEFAULT_QUEUE, &[]).expect("the default queue is registered");
-        let forward = LinkSpec::trace(FORWARD, &self.trace, self.buffer, self.queue());
+        let other = self.beside_others().filter(|_| !self.as_given);
+        let scheme = other.as_ref().unwrap_or(&self.scheme);
+        let forward = LinkSpec::trace(FORWARD, &self.trace, self.buffer, scheme.queue().clone());
         let mut links = vec![LinkSpec { spread: self.spread, ..forward }];
         links.extend(match &self.reverse {
             Reverse::Unlimited => None,
@@ -126,7 +127,7 @@ impl Compare {
             }),
             Reverse::Trace(trace) => Some(LinkSpec::trace(REVERSE, trace, REVERSE_BUFFER, droptail())),
         });
-        let mut flows = vec![self.flow(MEASURED, &self.scheme)];
+        let mut flows = vec![self.flow(MEASURED, scheme)];
         if let Some(against) = &self.against {
             if against.queue_named() {
                 let reason = format!(
@@ -151,21 +152,10 @@ impl Compare {
         Ok(scenario)
     }
 
-    /// The bottleneck's queue: the scheme's, unless it has [another](Self::second_queue).
-    fn queue(&self) -> SchemeString<QueueConfig> {
-        let second = self.second_queue().filter(|_| !self.single_queue);
-        second.unwrap_or_else(|| self.scheme.queue().clone())
-    }
-
-    /// Returns the queue that takes the place of the scheme's beside its competitor, if one does. An ABC
-    /// router that other traffic passes has a second queue for it (abc20 section 4.3), so beside a competitor
-    /// that does not speak ABC it is that one.
-    pub fn second_queue(&self) -> Option<SchemeString<QueueConfig>> {
-        let speaks_abc = |scheme: &Scheme| {
-            matches!(self.flow(COMPETITOR, scheme).encoding(), Encoding::Abc | Encoding::AbcProxied)
-        };
-        let meets_others = self.against.as_ref().is_some_and(|against| !speaks_abc(against));
-        self.scheme.queue().beside_others().filter(|_| meets_others)
+    /// Returns the scheme that takes its place beside its competitor, if one does: with the second queue of
+    /// an ABC router, or as BMCC's variant for other traffic.
+    pub fn beside_others(&self) -> Option<Scheme> {
+        self.scheme.beside(self.against.as_ref()?)
     }
 
     fn flow(&self, name: &str, scheme: &Scheme) -> FlowSpec {

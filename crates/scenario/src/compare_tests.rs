@@ -80,12 +80,28 @@ fn beside_other_traffic_abcs_router_has_a_second_queue() {
 }
 
 #[test]
+fn beside_other_traffic_bmcc_is_the_variant_for_it() {
+    let beside = |scheme: &str, against: &str| {
+        let against = Some(Scheme::parse(against).unwrap());
+        let compare = Compare { against, ..Compare::mahimahi(Scheme::parse(scheme).unwrap(), "some-trace") };
+        let runs = compare.scenario().unwrap();
+        let queue = runs.links[0].queue.words().to_string();
+        (compare.beside_others().map(|scheme| scheme.to_string()), queue)
+    };
+    let (scheme, queue) = beside("bmcc", "cubic:ecn=true");
+    assert_eq!((scheme.as_deref(), queue.as_str()), (Some("bmcc:coexist=true"), "bmcc:coexist=true"));
+    assert_eq!(beside("bmcc:gamma=1", "cubic").0.as_deref(), Some("bmcc:gamma=1,coexist=true"));
+    assert_eq!(beside("bmcc:coexist=false", "cubic").0, None);
+    assert_eq!(beside("bmcc", "bmcc:gamma=1").0, None);
+}
+
+#[test]
 fn abcs_router_can_keep_its_one_queue() {
     let against = Some(Scheme::parse("cubic").unwrap());
     let scheme = Scheme::parse("abc:delta=200ms").unwrap();
-    let compare = Compare { against, single_queue: true, ..Compare::mahimahi(scheme.clone(), "some-trace") };
+    let compare = Compare { against, as_given: true, ..Compare::mahimahi(scheme.clone(), "some-trace") };
     assert_eq!(compare.scenario().unwrap().links[0].queue.name(), "abc");
-    let second = scheme.behind(compare.second_queue().unwrap());
+    let second = compare.beside_others().unwrap();
     assert_eq!(second.to_string(), "abc+abc_dual:delta=200ms");
     assert_eq!(Scheme::parse(&second.to_string()).unwrap(), second, "the spelling is one that is read");
 }

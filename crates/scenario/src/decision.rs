@@ -12,6 +12,8 @@ use crate::outcome::Ratio;
 pub struct Decision {
     /// The scheme that runs today, where it was compared.
     pub today: Option<String>,
+    /// The scheme of the flow beside each; none where each had the link to itself.
+    pub against: Option<String>,
     /// The best of every group of schemes that have one.
     pub choices: Vec<Choice>,
 }

@@ -89,7 +89,7 @@ pub enum Verdict {
 pub struct Evaluation {
     /// Where it came from.
     pub origin: Origin,
-    /// The kit: `rfc9743`.
+    /// The kit: `rfc9743`, `bbr` or `all`.
     pub kit: String,
     /// How far it went: `quick` or `full`.
     pub level: String,

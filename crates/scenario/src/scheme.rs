@@ -224,6 +224,25 @@ impl Scheme {
         }
     }
 
+    /// Returns the scheme that takes its place where flows of `other` share its queue, if one does. ABC's
+    /// router has a second queue for traffic that does not speak ABC (abc20 4.3). BMCC's parts have a variant
+    /// in which other flows hear their AQM (bmcc VI).
+    pub fn beside(&self, other: &Scheme) -> Option<Self> {
+        let speaks_abc = matches!(other.encoding(), Encoding::Abc | Encoding::AbcProxied);
+        if let Some(queue) = self.queue.beside_others().filter(|_| !speaks_abc) {
+            return Some(self.behind(queue));
+        }
+        let protocol = |scheme: &Scheme| scheme.controller.needs().protocol;
+        let options = protocol(self).filter(|own| protocol(other) != Some(*own))?.beside_others;
+        let text = options.iter().fold(self.text.clone(), |text, (name, value)| {
+            let separator = if text.contains(':') { ',' } else { ':' };
+            let is_given = text.contains(&format!("{name}="));
+            if is_given { text } else { format!("{text}{separator}{name}={value}") }
+        });
+        // What a program added is read by its own registry, and has no such variant.
+        Self::parse(&text).ok().filter(|_| text != self.text)
+    }
+
     /// Returns the profile of the hosts.
     pub fn host(&self) -> Host {
         self.controller.needs().host

@@ -7,7 +7,7 @@ use alloc::boxed::Box;
 
 use brakelight_core::controller::{
     AckEvent, Connection, Controller, Decision, IdleEvent, LossEvent, Recovery, SendDirective, SendEvent,
-    SpuriousEvent, TimeoutEvent,
+    SpuriousEvent, Stage, TimeoutEvent,
 };
 use brakelight_core::dispatch::apart;
 use brakelight_core::ecn::Encoding;

@@ -111,6 +111,12 @@ macro_rules! controllers {
             Mlcp(mlcp::Mlcp) = "mlcp",
                 "MLCP: VCP with the load in four bits (INFOCOM 2008)",
                 needs { feedback: "explicit", queue: Some("mlcp"), reads: Some(HeaderKind::Load), protocol: Some(Protocol::MLCP) };
+            Gcc(gcc::Gcc) = "gcc" | "goog-cc",
+                "Google Congestion Control: a call's rate by the trend of one-way delays, and by losses (draft-ietf-rmcat-gcc, as libwebrtc)",
+                needs { feedback: "receive_times", receive_times: true, host: Host::Quic, rate: true, grows_unused: true };
+            Nada(nada::Nada) = "nada",
+                "NADA: a call's rate by queueing delay, losses and marks together (RFC 8698)",
+                needs { feedback: "receive_times", receive_times: true, host: Host::Quic, rate: true, grows_unused: true };
             External(external::External) = "external",
                 "Driven from outside: window and pacing rate stay as they were set, whatever happens",
                 needs { feedback: "accecn", driven: true, grows_unused: true };
@@ -134,6 +140,8 @@ macro_rules! feedbacks {
             Explicit(explicit::Explicit) = "explicit",
                 "Delayed ACKs that carry back the scheme's own congestion header",
                 carries |_| Carries::Header;
+            Lying(lying::Lying) = "lying",
+                "A receiver that acknowledges lost packets and conceals marks (RFC 9743 section 7.6)";
             ReceiveTimes(receive_times::ReceiveTimes) = "receive_times",
                 "QUIC's ordinary receiver, which says when each packet arrived",
                 carries |_| Carries::ReceiveTimes;

@@ -21,6 +21,8 @@ const VARIANTS: &[(&str, &[(&str, &str)])] = &[
     ("quicdc", &[("threshold", "5ms")]),
     ("quicdc", &[("baseline", "first"), ("horizon", "1s"), ("filter", "linux"), ("threshold", "20ms")]),
     ("quicdc", &[("baseline", "minimum"), ("threshold", "10%")]),
+    ("gcc", &[("initial_rate", "5Mbps"), ("probing", "false"), ("window", "10")]),
+    ("nada", &[("ecn", "true"), ("max_rate", "20Mbps"), ("baseline", "minimum")]),
     ("westwood", &[("reduction", "linux"), ("filter", "fast")]),
     ("abc", &[("other", "newreno")]),
     ("abc", &[("other", "vegas")]),

@@ -6,7 +6,9 @@
 use std::fmt;
 
 use brakelight_core::ecn::{Ecn, Encoding};
-use brakelight_core::packet::{Direction, Duplicate, FlowId, Header, Packet, PacketId, Tunnel};
+use brakelight_core::packet::{
+    Acknowledgement, Block, Direction, Duplicate, FlowId, Header, Packet, PacketId, Tunnel,
+};
 use brakelight_core::time::{Duration, Time};
 
 use crate::engine::Routed;
@@ -30,7 +32,8 @@ pub struct SimPacket {
     /// Which of the flow's connections it belongs to; a flow of short connections has many, one after the
     /// other.
     pub connection: u32,
-    /// The two numbers of its [`Kind`], the tag of its header, and the header.
+    /// The two numbers of its [`Kind`]; then the tag of its header, and the header, or what it acknowledges:
+    /// the cumulative number and three blocks.
     words: [u32; 6],
     /// IP bytes.
     pub size: u16,
@@ -42,7 +45,7 @@ pub struct SimPacket {
     encoding: u8,
     /// How many elements it has entered. The engine's.
     hop: u8,
-    /// Its [`Direction`], and 2 for TCP's CWR.
+    /// Its [`Direction`], 2 for TCP's CWR, and what comes with an acknowledgement that routers can read.
     way: u8,
     /// What a tunnel has put around it. One byte, every value of which means something.
     tunnel: Option<Tunnel>,
@@ -128,6 +131,10 @@ const ENCODINGS: [Encoding; 8] = {
 /// In [`SimPacket::way`].
 const REVERSE: u8 = 1;
 const CWR: u8 = 2;
+/// Routers can read what it acknowledges; whether a newer one may replace it; and TCP's ECE.
+const TELLS: u8 = 4;
+const REPLACEABLE: u8 = 8;
+const ECE: u8 = 16;
 
 /// Tags of [`Kind`]; a [`Kind::Wire`] without data has one of its own.
 const DATA: u8 = 0;
@@ -176,6 +183,18 @@ impl SimPacket {
             DATAGRAM => Kind::Datagram { number: first, echo: second, held_us: third },
             tag => Kind::Wire { slot: first, generation: second, hash: third as u16, data: tag == WIRE },
         }
+    }
+
+    /// Lets routers read what an ACK acknowledges, in segments. The lowest bit of `echo` is kept.
+    pub fn set_acknowledgement(&mut self, says: &Acknowledgement) {
+        if self.kind != ACK {
+            return;
+        }
+        let blocks = says.blocks.map(|Block { ahead, length }| u32::from(ahead) << 16 | u32::from(length));
+        self.words[2] = says.cumulative;
+        self.words[3..].copy_from_slice(&blocks);
+        let flag = |flag: u8, on: bool| if on { flag } else { 0 };
+        self.way |= TELLS | flag(REPLACEABLE, says.replaceable) | flag(ECE, says.echo & 1 != 0);
     }
 
     /// Returns whether it carries TCP's CWR.
@@ -298,6 +317,27 @@ impl Packet for SimPacket {
     #[inline]
     fn is_ack(&self) -> bool {
         self.kind == ACK
+    }
+    fn acknowledgement(&self) -> Option<Acknowledgement> {
+        if self.way & TELLS == 0 {
+            return None;
+        }
+        let [_, _, cumulative, blocks @ ..] = self.words;
+        Some(Acknowledgement {
+            cumulative,
+            blocks: blocks.map(|block| Block { ahead: (block >> 16) as u16, length: block as u16 }),
+            echo: u8::from(self.way & ECE != 0),
+            replaceable: self.way & REPLACEABLE != 0,
+        })
+    }
+    /// Each flow has a host of its own at either end.
+    #[inline]
+    fn source_host(&self) -> u32 {
+        self.flow.0
+    }
+    #[inline]
+    fn destination_host(&self) -> u32 {
+        self.flow.0
     }
     /// Like an IPv4 identification: a counter per connection that starts anywhere. A copy has its original's.
     #[inline]

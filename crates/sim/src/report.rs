@@ -1,5 +1,7 @@
 //! What an endpoint can be asked about the flow it runs.
 
+use std::collections::BTreeMap;
+
 use brakelight_core::controller::{Controller, RecoveryState, Rtt};
 use brakelight_core::ecn::Mark;
 use brakelight_core::time::{Duration, Time};
@@ -75,6 +77,12 @@ pub trait Reporting {
     /// What the sender shows of itself, by name, in the unit the name ends in.
     fn inspect(&self, visit: &mut dyn FnMut(&'static str, f64));
 
+    /// Returns the stages that the sender's controller went through until `now`, where the run records state.
+    /// None of an endpoint that does not implement this.
+    fn stages(&self, _now: Time) -> BTreeMap<String, f64> {
+        BTreeMap::new()
+    }
+
     /// What the application saw until `now`, by name, in the unit the name ends in; nothing for a plain
     /// stream of bytes.
     fn application(&self, now: Time, visit: &mut dyn FnMut(&'static str, f64));
@@ -112,6 +120,10 @@ impl Reporting for FlowHost {
 
     fn inspect(&self, visit: &mut dyn FnMut(&'static str, f64)) {
         FlowHost::inspect(self, visit);
+    }
+
+    fn stages(&self, now: Time) -> BTreeMap<String, f64> {
+        FlowHost::stages(self, now)
     }
 
     fn application(&self, now: Time, visit: &mut dyn FnMut(&'static str, f64)) {

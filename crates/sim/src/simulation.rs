@@ -424,7 +424,7 @@ impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
                 retransmitted_packets: flow_retransmitted,
                 application: (!application.is_empty()).then_some(application),
                 state: self.scenario.record.state.then(|| {
-                    let mut state = BTreeMap::new();
+                    let mut state = host.stages(to);
                     host.inspect(&mut |name, value| {
                         state.insert(name.to_string(), value);
                     });
@@ -580,9 +580,11 @@ pub fn flow_config(scenario: &Scenario, flow: &FlowSpec, id: u32, name: &str, st
         stop: flow.stop.map(|stop| Time::ZERO + stop),
         receiver_clock: flow.receiver_clock,
         jitter: flow.jitter,
+        acks_are_read: scenario.links.iter().any(|link| link.queue.config().reads_acks()),
         random: Random::stream(scenario.seed, &format!("host {name}")),
         controller_random: Random::stream(scenario.seed, &format!("controller {name}")),
         check_contract: false,
+        record_stages: scenario.record.state,
     }
 }
 

@@ -211,6 +211,50 @@ fn fq_codel_shares_the_link_whatever_the_round_trip() {
     assert!(fair > 0.99 && unfair < 0.9, "FQ-CoDel {fair}, CoDel {unfair}");
 }
 
+/// A host has its half of the link, however many flows the other one has.
+#[test]
+fn cake_gives_a_host_of_one_flow_as_much_as_one_of_twenty() {
+    let share_of_one = |queue| {
+        let alone = FlowSpec { rtt: Duration::from_millis(20), ..flow("cubic", 1) };
+        let many = FlowSpec { name: "many".to_string(), count: 20, ..alone.clone() };
+        let service = Service::Fixed(Rate::from_mbps(40));
+        let run = Bottleneck { queue, service, flows: vec![alone, many] }.run();
+        run.flows[0].throughput_mbps / run.links[0].throughput_mbps
+    };
+    let fair = share_of_one("cake:isolation=dual-dsthost,dsthosts=1/20");
+    assert!((fair - 0.5).abs() < 0.025, "{fair}");
+    let triple = share_of_one("cake:srchosts=1/20");
+    assert!((triple - 0.5).abs() < 0.025, "{triple}");
+    let by_flows = share_of_one("cake:isolation=flows,srchosts=1/20");
+    assert!(by_flows < 0.1, "{by_flows}");
+}
+
+/// Where ACKs fill the way back, dropping those that newer ones cover lets the download go on.
+#[test]
+fn cake_filters_acks_on_a_slow_way_back() {
+    let download = |filter: &str| {
+        let mut scenario = fixed("cake:bandwidth=48Mbps", 50, "cubic", 1).scenario();
+        let queue = format!("cake:bandwidth=500kbps,ack_filter={filter}");
+        let queue = SchemeString::from_words(Words::parse(&queue).expect("a spelling")).expect("a queue");
+        scenario.links.push(LinkSpec::fixed("up", Rate::from_mbps(1), Limit::Packets(1000), queue));
+        scenario.flows[0].rtt = Duration::from_millis(40);
+        scenario.flows[0].reverse = vec![Hop::Link("up".to_string())];
+        let run = run(&scenario, &Traces::new()).expect("a run").run;
+        (run.flows[0].throughput_mbps, run.links[1].queueing_delay_ms.expect("delays").p95)
+    };
+    let (off, waits) = download("off");
+    assert!(off < 40.0 && waits > 100.0, "{off} Mbit/s, {waits} ms");
+    for filter in ["on", "aggressive"] {
+        let (filtered, waits) = download(filter);
+        assert!(filtered > 45.0 && waits < 10.0, "{filter}: {filtered} Mbit/s, {waits} ms");
+    }
+}
+
+#[test]
+fn page_of_cake() {
+    check("cake", "measured", &measured(&["cake", "cake:isolation=flows,diffserv=besteffort"]));
+}
+
 /// ABC's windows are equal whatever the round trip: all senders hear the same share of accelerates.
 #[test]
 fn abc_that_tunes_itself_gives_flows_of_unequal_round_trips_like_windows() {

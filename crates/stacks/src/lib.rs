@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `quinn/newreno`, `quinn/cubic`, `quinn/bbr` | quinn-proto 0.11 |
 //! | `noq/newreno`, `noq/cubic`, `noq/bbr3` | noq-proto 1.4 |
+//! | `brakelight-noq/copa` and others | noq-proto 1.4 with controllers of `brakelight-noq` |
 //!
 //! Without the feature there is nothing in this crate.
 //!
@@ -88,12 +89,13 @@ mod added {
 
     use brakelight_registry::{RegisterError, Registry};
 
-    /// Adds the hosts `quinn` and `noq` to `registry`, with all their controllers.
+    /// Adds the hosts `quinn` and `noq` to `registry`, with all their controllers, and `brakelight-noq`.
     ///
     /// # Errors
     /// A name is taken.
     pub fn add_to(registry: &mut Registry) -> Result<(), RegisterError> {
         registry.add_host("quinn", Arc::new(super::quinn::Quinn))?;
-        registry.add_host("noq", Arc::new(super::noq::Noq))
+        registry.add_host("noq", Arc::new(super::noq::Noq))?;
+        registry.add_host("brakelight-noq", Arc::new(super::noq::Adapted))
     }
 }

@@ -58,6 +58,44 @@ impl HostFactory for Noq {
     }
 }
 
+/// The controllers of `brakelight-noq` that the host [`Adapted`] has: their names there, and what they are.
+const ADAPTED: [(&str, &str); 5] = [
+    ("brakelight-noq/copa", "Copa of Brakelight in noq-proto"),
+    ("brakelight-noq/bbr3", "BBRv3 of Brakelight in noq-proto"),
+    ("brakelight-noq/cubic", "Cubic of Brakelight in noq-proto"),
+    ("brakelight-noq/newreno", "New Reno of Brakelight in noq-proto"),
+    ("brakelight-noq/quicdc", "QUIC-DC of Brakelight in noq-proto, with receive times of round trips"),
+];
+
+/// The host `brakelight-noq`: the same stack with Brakelight's own controllers, as a program has them by
+/// `brakelight_noq::factory`.
+#[derive(Debug)]
+pub(crate) struct Adapted;
+
+impl HostFactory for Adapted {
+    fn about(&self) -> About {
+        let summary = "noq-proto with the controllers of the crate brakelight-noq";
+        About { summary, ..Noq.about() }
+    }
+
+    fn controllers(&self) -> Vec<HostedController> {
+        let parameters = plain::Config::describe;
+        ADAPTED.map(|(name, summary)| HostedController { name, summary, parameters }).to_vec()
+    }
+
+    fn settings(&self, _controller: &str, options: Options<'_>) -> Result<OptionValues, ParameterError> {
+        Ok(plain::Config::from_options(options.iter().copied())?.settings())
+    }
+
+    fn pair(&self, setup: &Setup<'_>) -> Result<Pair, String> {
+        let options = setup.settings.iter().map(|(name, value)| (*name, value.as_str()));
+        let windows = plain::Config::from_options(options).map_err(|error| error.to_string())?.windows();
+        let name = setup.controller.split_once('/').map_or(setup.controller, |(_, name)| name);
+        let factory = brakelight_noq::factory(name, &[]).map_err(|error| error.to_string())?;
+        pair(setup, (windows, factory))
+    }
+}
+
 /// The windows and the controller of a connection.
 fn congestion(setup: &Setup<'_>) -> Result<(Windows, Inner), ParameterError> {
     let options = setup.settings.iter().map(|(name, value)| (*name, value.as_str()));

@@ -38,3 +38,8 @@ mod noq_bbr3 {
     use super::registry;
     brakelight_testkit::conformance_host!(registry(), "noq/bbr3", [("stream_window", "1.25MB")]);
 }
+
+mod brakelight_noq_copa {
+    use super::registry;
+    brakelight_testkit::conformance_host!(registry(), "brakelight-noq/copa", [("stream_window", "1.25MB")]);
+}

@@ -130,6 +130,10 @@ CHECKED_ALONE __u64 window_after_idle(__u64 window, __u64 initial, __u64 idle_ns
 	if (!rto_ns)
 		return window;
 	/* 32 halvings leave nothing of any window. */
+	/*@ loop invariant shrinks: window <= \at(window, Pre);
+	    loop invariant within: 0 <= i <= 32;
+	    loop assigns i, window, idle_ns;
+	    loop variant 32 - i; */
 	for (int i = 0; i < 32; i++) {
 		if (idle_ns <= rto_ns || window <= restart)
 			break;

@@ -1,7 +1,7 @@
 //! A packet of nothing but its facts.
 
 use brakelight_core::ecn::{Ecn, Encoding};
-use brakelight_core::packet::{Duplicate, FlowId, Header, Packet, PacketId, Tunnel};
+use brakelight_core::packet::{Acknowledgement, Duplicate, FlowId, Header, Packet, PacketId, Tunnel};
 use brakelight_core::time::Time;
 
 /// A packet whose fields the test chooses.
@@ -25,6 +25,8 @@ pub struct Sample {
     pub tunnel: Option<Tunnel>,
     /// Whether it is a pure ACK.
     pub ack: bool,
+    /// What it acknowledges.
+    pub acknowledgement: Option<Acknowledgement>,
 }
 
 impl Sample {
@@ -40,6 +42,7 @@ impl Sample {
             sent_at: None,
             tunnel: None,
             ack: false,
+            acknowledgement: None,
         }
     }
 
@@ -85,6 +88,9 @@ impl Packet for Sample {
     }
     fn is_ack(&self) -> bool {
         self.ack
+    }
+    fn acknowledgement(&self) -> Option<Acknowledgement> {
+        self.acknowledgement
     }
 }
 

@@ -25,6 +25,9 @@ const OTHERS: &[(&str, &str, &str)] = &[
     ("lab/src/parity/pairs.rs", "pie", "what was really run, as the table of measurements calls it"),
     ("lab/src/parity/pairs.rs", "abc", "what parity runs over QUIC where nothing is named: a default"),
     ("lab/src/parity/pairs.rs", "quicdc", "what parity runs over QUIC where nothing is named: a default"),
+    ("lab/src/evaluate.rs", "bbr", "the kit of BBR's draft"),
+    ("lab/src/evaluate.rs", "bbr3", "the controller that shows every value of which that kit's files speak"),
+    ("lab/src/evaluate/page.rs", "bbr", "the kit of BBR's draft"),
     ("tcp/src/bpf/status.rs", "abc", "an eBPF program's own name"),
 ];
 

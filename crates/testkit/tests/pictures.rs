@@ -28,6 +28,7 @@ const COLUMNS: &[(&str, usize)] = &[
     ("lab", 1),
     ("learn", 2),
     ("links", 1),
+    ("noq", 0),
     ("quic", 2),
     ("registry", 2),
     ("routers", 2),

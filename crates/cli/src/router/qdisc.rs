@@ -21,7 +21,7 @@ use crate::text::{self, number};
 pub enum Command {
     /// Set a device's qdisc: replace another one, or change the settings of this one
     Set(Box<Set>),
-    /// Show the settings, and the counts since it was set
+    /// Show the settings and the counters
     Show(Show),
     /// Print a line of statistics every interval
     Watch(Watch),

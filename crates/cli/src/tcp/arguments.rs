@@ -11,7 +11,7 @@ use crate::arguments::{DocumentFormat, count, kernel_name, positive_time, thresh
 /// `tcp`.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Command {
-    /// Load ABC's controller, marking and receiver into the kernel, or delay control
+    /// Load ABC (controller, marking and receiver) or delay control into the kernel
     Load(Load),
     /// Remove what `load --pin` left loaded
     Unload,

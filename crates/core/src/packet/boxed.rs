@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use core::any::Any;
 use core::fmt;
 
-use super::{Duplicate, FlowId, Header, Packet, PacketId, Tunnel};
+use super::{Acknowledgement, Duplicate, FlowId, Header, Packet, PacketId, Tunnel};
 use crate::ecn::{Ecn, Encoding};
 use crate::time::Time;
 
@@ -109,6 +109,18 @@ impl Packet for BoxedPacket {
     }
     fn is_ack(&self) -> bool {
         self.0.is_ack()
+    }
+    fn acknowledgement(&self) -> Option<Acknowledgement> {
+        self.0.acknowledgement()
+    }
+    fn source_host(&self) -> u32 {
+        self.0.source_host()
+    }
+    fn destination_host(&self) -> u32 {
+        self.0.destination_host()
+    }
+    fn dscp(&self) -> u8 {
+        self.0.dscp()
     }
     fn hash16(&self) -> u16 {
         self.0.hash16()

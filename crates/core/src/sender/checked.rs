@@ -14,7 +14,7 @@ use books::{Allowed, Books};
 pub use books::REMEMBERED;
 
 use crate::controller::{
-    AckEvent, Controller, IdleEvent, LossEvent, Recovery, SendDirective, SendEvent, SpuriousEvent,
+    AckEvent, Controller, IdleEvent, LossEvent, Recovery, SendDirective, SendEvent, SpuriousEvent, Stage,
     TimeoutEvent,
 };
 use crate::ecn::Encoding;
@@ -220,6 +220,10 @@ impl<C: Controller> Controller for Checked<C> {
 
     fn inspect(&self, visit: &mut dyn FnMut(&'static str, f64)) {
         self.inner.inspect(visit);
+    }
+
+    fn stage(&self) -> Option<Stage> {
+        self.inner.stage()
     }
 }
 

@@ -164,8 +164,51 @@ fn what_is_no_packet_is_refused_with_the_reason() {
 }
 
 #[test]
+fn hosts_and_codepoints_are_read() {
+    let four = Header::read(&ipv4(UDP, Ecn::Ect0, 7, 0, 0, &[0; 16])).unwrap();
+    let six = Header::read(&ipv6(UDP, Ecn::Ect0, &[0; 16])).unwrap();
+    // Type of service 0xb8: expedited forwarding; the same traffic class.
+    assert_eq!((four.dscp, six.dscp), (46, 46));
+    let mut turned = ipv4(UDP, Ecn::Ect0, 7, 0, 0, &[0; 16]);
+    turned[12..20].copy_from_slice(&[10, 4, 5, 6, 10, 1, 2, 3]);
+    let turned = Header::read(&turned).unwrap();
+    assert_ne!(four.hosts.source, four.hosts.destination);
+    assert_eq!((turned.hosts.source, turned.hosts.destination), (four.hosts.destination, four.hosts.source));
+    let other = Header::read(&ipv4(TCP, Ecn::Ect0, 9, 0, 0, &segment(80, 1))).unwrap();
+    assert_eq!(other.hosts, four.hosts);
+}
+
+#[test]
+fn what_tcp_acknowledges_is_read() {
+    // A pure ACK with these flags and options.
+    let ack = |flags: u8, options: &[u8], data: usize| {
+        let mut bytes = vec![0; 20];
+        bytes[8..12].copy_from_slice(&4_000_000_000_u32.to_be_bytes());
+        bytes[12] = ((20 + options.len()) / 4) as u8 * 16;
+        bytes[13] = flags;
+        bytes.extend_from_slice(options);
+        bytes.resize(bytes.len() + data, 0);
+        Header::read(&ipv4(TCP, Ecn::NotEct, 7, 0, 0, &bytes)).unwrap().acknowledges
+    };
+    let plain = TcpAck { number: 4_000_000_000, echo: 0, pure: true, replaceable: true };
+    assert_eq!(ack(0x10, &[], 0), Some(plain));
+    // Timestamps, as Linux pads them.
+    assert_eq!(ack(0x10, &[1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2], 0), Some(plain));
+    let sack = [1, 1, 5, 10, 0, 0, 0, 1, 0, 0, 0, 2];
+    assert_eq!(ack(0x10, &sack, 0), Some(TcpAck { replaceable: false, ..plain }));
+    assert_eq!(ack(0x50, &[], 0), Some(TcpAck { echo: 1, ..plain }));
+    assert_eq!(ack(0x10, &[], 100), Some(TcpAck { pure: false, ..plain }));
+    // FIN and PSH say something of their own; a SYN and what does not acknowledge are none.
+    assert_eq!(ack(0x11, &[], 0), Some(TcpAck { replaceable: false, ..plain }));
+    assert_eq!(ack(0x18, &[], 0), Some(TcpAck { replaceable: false, ..plain }));
+    assert_eq!((ack(0x12, &[], 0), ack(0x02, &[], 0)), (None, None));
+    assert_eq!(Header::read(&ipv4(UDP, Ecn::NotEct, 7, 0, 0, &[0; 40])).unwrap().acknowledges, None);
+}
+
+#[test]
 fn flows_that_accelerate_are_told_from_ordinary_ones() {
-    let header = |flow, ecn| Header { flow: FlowId(flow), size: 1500, hash16: 0, ecn };
+    let plain = Header::read(&ipv4(UDP, Ecn::NotEct, 7, 0, 0, &[0; 16])).unwrap();
+    let header = |flow, ecn| Header { flow: FlowId(flow), ecn, ..plain };
     let mut reading = Reading::of_those(Classifier::Accelerates, Encoding::Abc);
     assert_eq!(reading.of(&header(1, Ecn::Ect0), &[]), Encoding::Classic);
     assert_eq!(reading.of(&header(1, Ecn::Ect1), &[]), Encoding::Abc);

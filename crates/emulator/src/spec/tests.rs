@@ -47,7 +47,13 @@ fn what_is_wrong_is_said_with_what_would_be_valid() {
 #[test]
 fn every_queue_either_works_or_is_refused_with_the_list_of_those_that_do() {
     let usable = usable_queues();
-    assert_eq!(usable, ["abc", "abc_dual", "bmcc", "codel", "droptail", "dualpi2", "fq_codel", "pie", "red"]);
+    assert_eq!(
+        usable,
+        [
+            "abc", "abc_dual", "abc_l4s", "bmcc", "cake", "codel", "droptail", "dualpi2", "fq_codel", "pie",
+            "red"
+        ]
+    );
     for entry in QUEUES {
         match parse("12Mbps", entry.name) {
             Ok(_) => assert!(usable.contains(&entry.name)),

@@ -6,7 +6,7 @@ use brakelight_core::units::Bytes;
 use brakelight_registry::{CONTROLLERS, ControllerConfig, Host, Kernel};
 use brakelight_scenario::clock::Clock;
 use brakelight_scenario::problem::{InputError, Problem};
-use brakelight_scenario::scenario::{FlowSpec, Reordering, packet_sizes};
+use brakelight_scenario::scenario::{FlowSpec, Reordering, Scenario, packet_sizes};
 use brakelight_scenario::traffic::Traffic;
 
 use super::{Hosts, NANOS};
@@ -62,6 +62,7 @@ pub(super) fn check_flow(flow: &FlowSpec, first: &FlowSpec, hosts: &Hosts) -> Re
     match hosts {
         Hosts::Kernel => check_kernel(flow)?,
         Hosts::Quic(_) => check_quic(flow)?,
+        Hosts::Programs(_) => {}
     }
     let owner = format!("flow `{}`", flow.name);
     let refuse = |key: &str, reason: String| Err(refuse(&owner, key, reason));
@@ -146,6 +147,22 @@ fn check_kernel(flow: &FlowSpec) -> Result<(), InputError> {
     whole_seconds(&owner, "start", flow.start)?;
     if let Some(stop) = flow.stop {
         whole_seconds(&owner, "stop", stop)?;
+    }
+    Ok(())
+}
+
+/// Programs take the place of the only flow, from its start to the end of the run. What the scenario says of
+/// the flow's hosts is about those that they replace.
+pub(super) fn check_programs(scenario: &Scenario, flow: &FlowSpec) -> Result<(), InputError> {
+    let count = scenario.flow_count();
+    if count != 1 {
+        let reason = format!("--command takes the place of the only flow: leave one of the {count} flows");
+        return Err(refuse("", "flow", reason));
+    }
+    let owner = format!("flow `{}`", flow.name);
+    if flow.stop.is_some() {
+        let reason = "the command is stopped at the end of the run: leave it out, or shorten `duration`";
+        return Err(refuse(&owner, "stop", reason.to_string()));
     }
     Ok(())
 }

@@ -74,8 +74,7 @@
       summary.append(strip(deciding, criterion.at_most));
     }
     const inside = element('div', { class: 'inside' });
-    const asked = `${data.kit} section ${criterion.section} asks for it with “${criterion.requirement}”.`;
-    inside.append(element('p', {}, asked));
+    inside.append(element('p', {}, criterion.asked));
     if (criterion.why) inside.append(element('p', {}, element('b', {}, 'Why this bound: '), `${criterion.why}.`));
     for (const remark of criterion.remarks) inside.append(element('p', {}, remark));
     if (criterion.points.length) inside.append(points(criterion));

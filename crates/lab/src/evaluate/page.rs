@@ -15,7 +15,6 @@ const SCRIPT: &str = include_str!("page.js");
 #[derive(Serialize)]
 struct Data<'a> {
     title: String,
-    kit: String,
     setting: [(&'static str, String); 2],
     origin: Vec<(&'static str, String)>,
     schemes: Vec<Value>,
@@ -34,7 +33,6 @@ pub fn html(evaluation: &Evaluation) -> String {
     };
     let data = Data {
         title: title.clone(),
-        kit: titled(&evaluation.kit),
         setting: [("level", evaluation.level.clone()), ("criteria", evaluation.criteria.clone())],
         origin: origin_rows(&evaluation.origin),
         schemes: evaluation.schemes.iter().enumerate().map(scheme).collect(),
@@ -45,13 +43,26 @@ pub fn html(evaluation: &Evaluation) -> String {
 
 /// A kit's name as people write it.
 fn titled(kit: &str) -> String {
-    kit.strip_prefix("rfc").map_or_else(|| kit.to_string(), |number| format!("RFC {number}"))
+    match kit {
+        "bbr" => "The test cases of draft-ietf-ccwg-bbr".to_string(),
+        "all" => "All criteria".to_string(),
+        rfc => rfc.strip_prefix("rfc").map_or_else(|| rfc.to_string(), |number| format!("RFC {number}")),
+    }
+}
+
+/// Where a criterion is from, and by which word it is asked for.
+fn asked(criterion: &Criterion) -> String {
+    let Criterion { section, requirement, .. } = criterion;
+    match section.strip_prefix("case ") {
+        Some(number) => format!("It is case {number} of the appendix of draft-ietf-ccwg-bbr."),
+        None => format!("RFC 9743 section {section} asks for it with “{requirement}”."),
+    }
 }
 
 fn row(scheme: usize, criterion: &Criterion) -> Value {
     json!({
         "id": criterion.id, "section": criterion.section, "title": criterion.title,
-        "requirement": criterion.requirement, "criterion": criterion.criterion, "why": criterion.why,
+        "asked": asked(criterion), "criterion": criterion.criterion, "why": criterion.why,
         "measure": criterion.measure, "at_most": criterion.at_most, "verdict": verdict(criterion.verdict),
         "remarks": remarks(criterion), "decides": criterion.decides, "points": criterion.points,
         "worse": criterion.regression.is_some(),

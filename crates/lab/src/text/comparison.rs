@@ -15,7 +15,8 @@ use crate::table::Table;
 pub(super) const LINK_RATE_MARK: &str = "†";
 
 /// What that means.
-pub(super) const LINK_RATE: &str = "its router is told the link's true rate, which a real one must measure";
+pub(super) const LINK_RATE: &str =
+    "its router is told the link's true rate; a real one must know or measure it";
 
 /// Returns what to deploy, what was assumed, the drawing, a table per trace, the table over all traces, the
 /// notes.
@@ -258,7 +259,7 @@ fn second_half(rows: &[&Run]) -> String {
     if told.is_empty() {
         String::new()
     } else {
-        format!("after start-up, in the second half alone: {}\n", told.join("; "))
+        format!("start-up changes these rows; in the second half alone: {}\n", told.join("; "))
     }
 }
 
@@ -374,7 +375,7 @@ mod tests {
         run.links = vec![LinkOutcome { marked_by, ..LinkOutcome::default() }];
         assert_eq!(
             second_half(&[&run]),
-            "after start-up, in the second half alone: prague 91.0 %, p95 1.40 ms\n"
+            "start-up changes these rows; in the second half alone: prague 91.0 %, p95 1.40 ms\n"
         );
         assert_eq!(
             super::marked_by(&run).unwrap(),

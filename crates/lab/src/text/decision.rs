@@ -68,7 +68,10 @@ pub fn remarks(decision: &Decision) -> Vec<String> {
         lines.push(format!("{LINK_RATE_MARK} {LINK_RATE}."));
     }
     if decision.choices.iter().any(|choice| choice.next.is_none()) {
-        lines.push("– no other scheme of this comparison asks for the same change.".to_string());
+        lines.push("– no other scheme in this comparison needs the same change.".to_string());
+    }
+    if decision.against.is_none() {
+        lines.push("Each scheme had the link to itself: `--against cubic` shows how it shares.".to_string());
     }
     if decision.today.is_none() {
         lines.push("Add `cubic` to the schemes to compare them with today's default.".to_string());
@@ -99,6 +102,7 @@ mod tests {
         let both = choice(Change::Both, "abc:variant=adaptive", Some("prague"));
         Decision {
             today: Some("cubic".into()),
+            against: None,
             choices: vec![
                 choice(Change::Senders, "copa", Some("bbr3")),
                 choice(Change::Queue, "cubic+fq_codel", None),
@@ -124,6 +128,8 @@ mod tests {
         }
         let text = table(&decision, &Screen::default());
         assert!(!text.contains("queueing") && text.contains("Add `cubic`"), "{text}");
-        assert!(text.contains("Too few runs"), "{text}");
+        assert!(text.contains("Too few runs") && text.contains("--against cubic"), "{text}");
+        let beside = table(&Decision { against: Some("cubic".into()), ..decision }, &Screen::default());
+        assert!(!beside.contains("--against"), "{beside}");
     }
 }

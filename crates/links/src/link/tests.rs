@@ -6,6 +6,7 @@ use brakelight_core::parameters::Parameters;
 use brakelight_core::queue::Place;
 use brakelight_core::random::Random;
 use brakelight_core::units::Limit;
+use brakelight_routers::cake::{self, Cake};
 use brakelight_routers::droptail::{self, DropTail};
 use brakelight_testkit::packet::Sample;
 
@@ -373,4 +374,38 @@ fn a_schedule_is_spelled_as_it_is_shown() {
     assert!(refusal("0s:1Mbps").contains("a step longer than 0s"));
     assert!(refusal("1s:0bps").contains("at least one step with a rate above zero"));
     assert!(refusal("1s:20000Gbps").contains("a rate from 0bps to 10000Gbps"), "{}", refusal("1s:20000Gbps"));
+}
+
+#[test]
+fn a_queue_that_shapes_is_asked_again_when_it_says() {
+    let options = [("bandwidth", "12Mbps"), ("diffserv", "besteffort")];
+    let config = cake::Config::from_options(options).unwrap();
+    // Ten times as fast, or an opportunity every millisecond, half a millisecond beside the shaper's times.
+    let fast = fixed(&[("rate", "120Mbps")]);
+    let mut link = Link::new(fast, Cake::new(&config, &place(Limit::Packets(100))));
+    (0..4).for_each(|id| link.accept(ms(0.5), Sample::new(id, 1500)));
+    let times = |link: &mut dyn PathElement<Sample>, until: f64| {
+        let mut times = Vec::new();
+        while let Some(due) = link.next_wakeup().filter(|due| *due <= ms(until)) {
+            while let Some(output) = link.poll(due) {
+                times.push((output.packet().id, (output.at().as_nanos() as f64 / 1e5).round() / 10.0));
+            }
+        }
+        times
+    };
+    // The shaper's millisecond apart; each takes a tenth of one on the link.
+    assert_eq!(times(&mut link, 10.0), [(0, 0.6), (1, 1.6), (2, 2.6), (3, 3.6)]);
+    assert_eq!(link.next_wakeup(), None);
+    // One call that comes late tells the same.
+    (4..7).for_each(|id| link.accept(ms(20.0), Sample::new(id, 1500)));
+    let mut late = Vec::new();
+    while let Some(output) = link.poll(ms(30.0)) {
+        late.push((output.packet().id, (output.at().as_nanos() as f64 / 1e5).round() / 10.0));
+    }
+    assert_eq!(late, [(4, 20.1), (5, 21.1), (6, 22.1)]);
+    let traced = traced(&[1, 2, 3, 4, 5, 6], &[("overhead", "0B"), ("opportunity", "1500B")]);
+    let mut link = Link::new(traced, Cake::new(&config, &place(Limit::Packets(100))));
+    (0..3).for_each(|id| link.accept(ms(0.5), Sample::new(id, 1500)));
+    // The first leaves with the opportunity at 1 ms; those after it when they may and the link can.
+    assert_eq!(times(&mut link, 10.0), [(0, 1.0), (1, 2.0), (2, 3.0)]);
 }

@@ -122,7 +122,8 @@ parameters! {
         handover_gaps: Gaps = Gaps::Regular, in .., from "a choice";
         /// How long nothing is carried in a handover.
         interruption: Duration = Duration::from_millis(50), in Duration::from_millis(1)..=Duration::from_secs(5), from "ts38300 9.2.3; a choice";
-        /// Whether a handover forwards what has left the queue and is not handed on; else it is lost.
+        /// Whether a handover forwards packets that left the queue but were not delivered; otherwise they are
+        /// lost.
         forward: bool = true, in .., from "ts38300 9.2.3.2";
     }
 }

@@ -517,9 +517,21 @@ fn state(flow: &FlowSpec) -> BTreeMap<String, f64> {
     };
     // What the host adds.
     let mut names = BTreeMap::from([("cwnd_bytes".to_string(), 1.0)]);
-    flow.controller.build(&connection).inspect(&mut |name, _| {
+    let controller = flow.controller.build(&connection);
+    controller.inspect(&mut |name, _| {
         names.insert(name.to_string(), 1.0);
     });
+    let Some(stage) = controller.stage() else { return names };
+    // What BBR shows once it has it.
+    names.insert("inflight_longterm_bytes".to_string(), 1.0);
+    let mut values: Vec<String> = names.keys().cloned().collect();
+    values.push("inflight_bytes".to_string());
+    for name in stage.names {
+        let mut endings: Vec<String> = ["entries", "s", "longest_s"].map(String::from).into();
+        endings.extend(stage.names.iter().filter(|next| *next != name).map(|next| format!("to_{next}")));
+        endings.extend(values.iter().flat_map(|value| [format!("start_{value}"), format!("end_{value}")]));
+        names.extend(endings.iter().map(|ending| (format!("{name}_{ending}"), 1.0)));
+    }
     names
 }
 

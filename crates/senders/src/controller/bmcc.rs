@@ -86,7 +86,7 @@ law_parameters! {
         coexist: bool = false, in .., from "bmcc VI";
         /// Windows per round trip at which packets are paced, 0 for none.
         pacing: f64 = 0.0, in 0.0..=100.0, from "not in bmcc";
-        /// Whether a loss that no load announced makes the window grow as TCP's.
+        /// Whether the window grows as TCP Reno's after a loss that the load did not announce.
         fallback: bool = true, in .., from "bmcc VI, which does not say how";
     }
 }

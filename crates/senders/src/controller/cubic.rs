@@ -90,7 +90,7 @@ parameters! {
         reno_catch_up: bool = true, in .., from "rfc9438 4.3";
         /// How far ahead the curve is read.
         horizon: Horizon = Horizon::Srtt, in .., from "rfc9438 4.4";
-        /// Least growth per RTT, as a share of the window, while no loss has told the maximum.
+        /// Least growth per RTT, as a share of the window, until the first loss shows the maximum.
         initial_growth: f64 = 0.05, in 0.0..=0.5, from "Linux 6.12 tcp_cubic.c, bictcp_update";
         /// How slow start ends before a loss ends it.
         hystart: HyStart = HyStart::Classic, in .., from "Linux 6.12 tcp_cubic.c";

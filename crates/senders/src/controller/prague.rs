@@ -67,7 +67,7 @@ parameters! {
         initial_alpha: f64 = 1.0, in 0.0..=1.0, from "prague 2.4.1";
         /// Least RTT that the flow behaves as if it had.
         rtt_virtual: Duration = Duration::from_millis(25), in Duration::ZERO..=Duration::from_secs(1), from "prague 2.4.4";
-        /// Rounds outside slow start before it does.
+        /// Rounds outside slow start before `rtt_virtual` applies.
         transition: u32 = 500, in .., from "prague 2.4.4";
         /// What is left of the window after a loss.
         beta: f64 = 0.5, in 0.1..=0.95, from "tcp_prague.c 0.7";

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use brakelight_core::controller::{
     AckEvent, Connection, Controller, Decision, IdleEvent, LossEvent, Recovery, SendDirective, SendEvent,
-    SpuriousEvent, TimeoutEvent,
+    SpuriousEvent, Stage, TimeoutEvent,
 };
 use brakelight_core::ecn::Encoding;
 use brakelight_core::facts::{Host, Kernel, Needs};

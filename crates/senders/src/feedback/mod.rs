@@ -4,6 +4,7 @@ pub mod accecn;
 pub mod bmcc;
 pub mod delayed;
 pub mod explicit;
+pub mod lying;
 pub mod receive_times;
 pub mod rfc3168;
 pub mod sprout;

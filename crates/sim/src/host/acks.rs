@@ -8,6 +8,7 @@
 use brakelight_core::controller::{ReceiveTime, ReceiverReport};
 use brakelight_core::ecn::Mark;
 use brakelight_core::feedback::MarkTotals;
+use brakelight_core::packet::{Acknowledgement, Block};
 use brakelight_core::time::{Duration, Time};
 
 use super::ranges::Range;
@@ -152,6 +153,30 @@ impl AckBody {
             Extra::Sack(sack) => sack,
             Extra::Detail(detail) => detail.sack.get_or_insert_default(),
             Extra::None | Extra::Report(_) => unreachable!("an ACK that has an extra has one of the others"),
+        }
+    }
+
+    /// Returns what routers can read of it, in segments. It is not replaceable if it says what no newer ACK
+    /// repeats: duplicates, a scheme's report, a mark other than CE, or blocks that lie too far ahead.
+    pub(super) fn acknowledgement(&self) -> Acknowledgement {
+        let sack = self.sack();
+        let mut blocks = [Block::default(); SACK_BLOCKS];
+        let mut fit = true;
+        for (block, range) in blocks.iter_mut().zip(sack.map_or(&[][..], Sack::blocks)) {
+            match (u16::try_from(range.start.wrapping_sub(self.cumulative)), u16::try_from(range.len())) {
+                (Ok(ahead), Ok(length)) => *block = Block { ahead, length },
+                _ => fit = false,
+            }
+        }
+        let reports = matches!(self.report(), ReceiverReport::None);
+        let detail = self.detail();
+        let plain = detail.totals.is_none() && detail.receive_times.is_empty() && reports;
+        let echoes = matches!(self.state, Mark::None | Mark::Ce);
+        Acknowledgement {
+            cumulative: self.cumulative,
+            blocks,
+            echo: u8::from(self.state == Mark::Ce),
+            replaceable: fit && plain && echoes && self.duplicate().is_none(),
         }
     }
 

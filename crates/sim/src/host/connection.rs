@@ -32,6 +32,8 @@ pub(super) struct Shared {
     pub(super) flow: FlowId,
     pub(super) overhead: u16,
     pub(super) ack_size: u16,
+    /// Whether ACKs are to say to routers what they acknowledge.
+    pub(super) acks_are_read: bool,
     pub(super) jitter: Duration,
     pub(super) random: Random,
     pub(super) next_packet: u64,
@@ -51,6 +53,8 @@ impl Shared {
             flow: config.flow,
             overhead: overhead as u16,
             ack_size: ack_size as u16,
+            // QUIC's are encrypted.
+            acks_are_read: config.acks_are_read && matches!(config.host, Host::Tcp | Host::Ns2),
             jitter: config.jitter,
             random: config.random.clone(),
             next_packet: 0,
@@ -167,7 +171,8 @@ impl Connection {
             number,
             encoding,
             sender: Sender::new(shared.host, controller, &opening, config.pacing_burst)
-                .with_quic(config.reordering, config.undo),
+                .with_quic(config.reordering, config.undo)
+                .with_stages(config.record_stages),
             receiver: Receiver::new(shared.host, feedback, config.ack_delay, config.receiver_clock),
             acks: AckArena::default(),
             outbox: Outbox::new(),
@@ -349,7 +354,7 @@ impl Connection {
             Leaving::DATAGRAM => self.datagrams.pop_front()?,
             slot => (Kind::Ack { slot, generation: self.acks.generation(slot) }, Direction::Reverse),
         };
-        Some(SimPacket::new(&Contents {
+        let mut packet = SimPacket::new(&Contents {
             id,
             sent_at: now,
             kind,
@@ -361,7 +366,14 @@ impl Connection {
             encoding: Encoding::None,
             direction,
             cwr: false,
-        }))
+        });
+        if shared.acks_are_read
+            && let Kind::Ack { slot, generation } = kind
+            && let Some(body) = self.acks.get(slot, generation)
+        {
+            packet.set_acknowledgement(&body.acknowledgement());
+        }
+        Some(packet)
     }
 
     /// Sends a message of the application.

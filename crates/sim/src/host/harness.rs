@@ -87,7 +87,9 @@ pub(crate) fn config(host: Host, traffic: Traffic) -> FlowConfig {
         jitter: Duration::ZERO,
         random: Random::stream(1, "host"),
         controller_random: Random::stream(1, "controller"),
+        acks_are_read: false,
         check_contract: true,
+        record_stages: true,
     }
 }
 

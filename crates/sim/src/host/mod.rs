@@ -8,6 +8,7 @@
 //! | `bundle` | a flow of many short connections |
 //! | `connection` | one connection: both ends, the ACKs in flight, the packets waiting to leave |
 //! | `sender` | what to send and when; loss recovery |
+//! | `stages` | the stages that a controller went through |
 //! | `receiver` | reassembly, what an ACK says and when it leaves |
 //! | `acks` | the contents of ACKs in flight |
 //! | `ranges`, `ring` | their parts |
@@ -26,6 +27,9 @@ mod receiver;
 mod ring;
 mod sender;
 mod socket;
+mod stages;
+
+use std::collections::BTreeMap;
 
 use brakelight_apps::{AnyApplication, Application, Datagram};
 use brakelight_core::controller::Controller;
@@ -87,6 +91,8 @@ pub struct FlowConfig {
     pub receiver_clock: Clock,
     /// Largest delay of an ACK in the host.
     pub jitter: Duration,
+    /// Whether a router on the way may read what ACKs of TCP say.
+    pub acks_are_read: bool,
     /// The host's own stream of random numbers.
     pub random: Random,
     /// The controller's.
@@ -95,6 +101,8 @@ pub struct FlowConfig {
     /// ([`brakelight_core::controller`](brakelight_core::controller#the-contract)): a violation panics.
     /// Slower; the outcome is the same.
     pub check_contract: bool,
+    /// Whether to keep when the controller changed its stage ([`FlowHost::stages`]).
+    pub record_stages: bool,
 }
 
 /// What a flow did so far.
@@ -273,6 +281,15 @@ impl FlowHost {
         match &self.life {
             Life::One(single) => single.connection.as_ref()?.echoed_mark(ack),
             Life::Many(_) => None,
+        }
+    }
+
+    /// Returns the stages that the controller went through until `now`, by the keys of `stages.rs`. Empty if
+    /// they are not recorded, and of a flow of many connections.
+    pub fn stages(&self, now: Time) -> BTreeMap<String, f64> {
+        match &self.life {
+            Life::One(Single { connection: Some(connection), .. }) => connection.sender.stages(now),
+            _ => BTreeMap::new(),
         }
     }
 

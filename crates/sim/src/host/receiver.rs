@@ -177,6 +177,7 @@ impl Receiver {
                 received_at: self.clock.read(now),
             });
         }
+        self.conceal_gap(number, segment);
         if self.host == Host::Quic {
             self.take_number(now, number);
         } else if segment <= self.last_ack_sent {
@@ -209,6 +210,32 @@ impl Receiver {
         let expected = self.numbers.iter().next_back().map_or(0, |last| last.end);
         // rfc9000 13.2.1: out of order, behind a gap, or marked.
         number != expected || ecn == Ecn::Ce
+    }
+
+    /// Acknowledges what is missing below the packet that arrives, if the receiver lies about it. What it
+    /// claims has no size: it is not counted as received.
+    #[inline]
+    fn conceal_gap(&mut self, number: u32, segment: u32) {
+        let expected = match self.host {
+            Host::Tcp | Host::Ns2 => self.next,
+            Host::Quic => self.numbers.iter().next_back().map_or(0, |last| last.end),
+        };
+        let arrives = if self.host == Host::Quic { number } else { segment };
+        if arrives > expected && self.feedback.claims(u64::from(expected)) {
+            self.conceal(Range { start: expected, end: arrives }, segment);
+        }
+    }
+
+    #[cold]
+    fn conceal(&mut self, missing: Range, segment: u32) {
+        if self.host == Host::Quic {
+            self.numbers.insert(missing, |_| {});
+        }
+        self.beyond.remove_below(segment);
+        while self.next < segment {
+            self.in_order += u64::from(self.sizes.pop_front().unwrap_or(0));
+            self.next += 1;
+        }
     }
 
     fn take_number(&mut self, now: Time, number: u32) {

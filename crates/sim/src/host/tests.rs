@@ -1,8 +1,9 @@
 //! Behaviour of the modelled host, by worked traces.
 
+use brakelight_core::controller::Controller;
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Rate};
-use brakelight_registry::Host;
+use brakelight_registry::{ControllerConfig, FeedbackConfig, Host};
 use brakelight_scenario::traffic::Traffic;
 
 use super::harness::{Verdict, World, config, segments};
@@ -166,4 +167,58 @@ mod property {
             prop_assert!(world.sent.iter().all(|sent| sent.packet.direction() == Direction::Forward || acks > 0));
         }
     }
+}
+
+/// The segments lost of the first flights, far enough apart to be gaps of their own.
+const GAPS: &[u32] = &[20, 40, 60, 80, 100, 120, 140, 160, 180, 200];
+
+#[test]
+fn a_lying_receiver_acknowledges_its_share_of_the_gaps_and_the_sender_hears_of_the_rest() {
+    for host in HOSTS {
+        let repaired = |losses: &str| {
+            let flow = config(host, segments(host, 1_000));
+            let feedback = FeedbackConfig::new("lying", &[("losses", losses)]).unwrap();
+            let mut world = World::new(super::FlowConfig { feedback, ..flow }, RTT, losing(GAPS));
+            world.run(Time::from_secs(60));
+            let counters = world.host.counters();
+            // What was claimed is never sent again, so that the transfer lacks it.
+            let missing = 1_000 - counters.goodput_bytes / config(host, Traffic::Backlogged).mss.0;
+            (counters.retransmitted_packets, missing)
+        };
+        let (repairs, missing) = repaired("0");
+        assert!(repairs >= 10 && missing == 0, "{host:?}: {repairs} and {missing}");
+        let (repairs, half) = repaired("0.5");
+        assert!((1..10).contains(&half) && repairs + half >= 10, "{host:?}: {repairs} and {half}");
+        let (_, most) = repaired("0.9");
+        assert!(most > half, "{host:?}: {most} and {half}");
+    }
+}
+
+#[test]
+fn stages_of_a_controller_add_up_to_its_life_and_follow_each_other() {
+    let flow = config(Host::Tcp, Traffic::Backlogged);
+    let controller = ControllerConfig::new("bbr3", &[]).unwrap();
+    let mut world = World::new(super::FlowConfig { controller, ..flow }, RTT, clean)
+        .bottleneck(Rate::from_mbps(12), 500 * 1500);
+    let end = Time::from_secs(20);
+    world.run(end);
+    let stages = world.host.stages(end);
+    let names = world.host.controller().unwrap().stage().unwrap().names;
+    let life: f64 = names.iter().map(|name| stages[&format!("{name}_s")]).sum();
+    // All but the first round trip, before any ACK.
+    assert!((19.5..=20.0).contains(&life), "{life}");
+    for name in names {
+        let came: f64 =
+            names.iter().filter(|from| *from != name).map(|from| stages[&format!("{from}_to_{name}")]).sum();
+        let first = f64::from(u8::from(*name == "startup"));
+        assert_eq!(stages[&format!("{name}_entries")], came + first, "{name}");
+        assert!(stages[&format!("{name}_longest_s")] <= stages[&format!("{name}_s")]);
+    }
+    assert_eq!(stages["startup_to_drain"], 1.0);
+    assert_eq!(stages["drain_start_pacing_gain"], 0.5);
+    assert!(stages["up_entries"] >= 2.0 && !stages.contains_key("nowhere_s"), "{stages:?}");
+    // Cubic has no stages.
+    let mut world = World::new(config(Host::Tcp, segments(Host::Tcp, 100)), RTT, clean);
+    world.run(end);
+    assert!(world.host.stages(end).is_empty());
 }

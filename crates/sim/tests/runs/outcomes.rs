@@ -84,7 +84,11 @@ fn outcomes_are_valid_by_the_schema() {
         origin: Origin::default(),
         runs: vec![first.clone(), median],
         every_run: vec![first, second],
-        decision: Some(Decision { today: Some("cubic".into()), choices: vec![choice, Choice::default()] }),
+        decision: Some(Decision {
+            today: Some("cubic".into()),
+            against: Some("bbr3".into()),
+            choices: vec![choice, Choice::default()],
+        }),
     };
     let document = serde_json::to_value(document).unwrap();
     for validator in &validators {

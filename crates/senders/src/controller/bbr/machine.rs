@@ -3,7 +3,7 @@
 
 use brakelight_core::controller::{
     AckEvent, Connection, Controller, IdleEvent, LossEvent, Recovery, RecoveryState, SendDirective,
-    SendEvent, SpuriousEvent, Timeout, TimeoutEvent,
+    SendEvent, SpuriousEvent, Stage, Timeout, TimeoutEvent,
 };
 use brakelight_core::ecn::Encoding;
 use brakelight_core::random::Random;
@@ -55,6 +55,20 @@ impl State {
     /// Whether losses are the price of probing rather than news (ccwg-bbr: IsProbingBW).
     pub(super) fn is_accelerating(self) -> bool {
         matches!(self, State::Startup | State::Refill | State::Up)
+    }
+
+    fn stage(self) -> Stage {
+        const NAMES: &[&str] = &["startup", "drain", "down", "cruise", "refill", "up", "probe_rtt"];
+        let index = match self {
+            State::Startup => 0,
+            State::Drain { .. } => 1,
+            State::Down => 2,
+            State::Cruise => 3,
+            State::Refill => 4,
+            State::Up => 5,
+            State::ProbeRtt { .. } => 6,
+        };
+        Stage { names: NAMES, index }
     }
 
     /// Whether the machine may go from here to `next`.
@@ -407,5 +421,9 @@ impl Controller for Machine {
         if self.long.inflight != UNBOUNDED {
             visit("inflight_longterm_bytes", self.long.inflight.as_f64());
         }
+    }
+
+    fn stage(&self) -> Option<Stage> {
+        Some(self.state.stage())
     }
 }

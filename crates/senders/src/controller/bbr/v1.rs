@@ -38,7 +38,7 @@
 
 use brakelight_core::controller::{
     AckEvent, Connection, Controller, IdleEvent, LossEvent, Recovery, RecoveryState, SendDirective,
-    SendEvent, SpuriousEvent, Timeout, TimeoutEvent,
+    SendEvent, SpuriousEvent, Stage, Timeout, TimeoutEvent,
 };
 use brakelight_core::random::Random;
 use brakelight_core::sender::RateSample;
@@ -501,5 +501,19 @@ impl Controller for Bbr {
         visit("pacing_gain", self.pacing_gain());
         visit("policed", f64::from(u8::from(self.policer.active)));
         visit("probe_rtt", f64::from(u8::from(matches!(self.state, State::ProbeRtt { .. }))));
+    }
+
+    fn stage(&self) -> Option<Stage> {
+        const NAMES: &[&str] = &["startup", "drain", "up", "down", "cruise", "probe_rtt"];
+        let index = match self.state {
+            State::Startup => 0,
+            State::Drain => 1,
+            // The phase with a gain above one, the one below, and those of one.
+            State::ProbeBw { phase: 0, .. } => 2,
+            State::ProbeBw { phase: 1, .. } => 3,
+            State::ProbeBw { .. } => 4,
+            State::ProbeRtt { .. } => 5,
+        };
+        Some(Stage { names: NAMES, index })
     }
 }

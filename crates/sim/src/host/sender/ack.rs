@@ -183,6 +183,9 @@ impl Sender {
             let safe = sum.advanced && self.counters.lost_packets == lost_before;
             self.reduce_window(sum.bytes, safe);
         }
+        if self.stages.is_some() {
+            self.note_stage(now);
+        }
         self.retire();
         match self.host {
             Host::Tcp => self.rearm_tcp(now, &sum),

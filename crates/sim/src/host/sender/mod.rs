@@ -24,7 +24,7 @@ mod send;
 mod tcp;
 mod timeout;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use brakelight_core::controller::{Connection, Controller, Decision, PacketInfo, SendDirective};
 use brakelight_core::feedback::MarkTotals;
@@ -38,6 +38,7 @@ use brakelight_senders::controller::external::External;
 use super::Counters;
 use super::ranges::{Range, RangeSet};
 use super::ring::Ring;
+use super::stages::Stages;
 use crate::report::SenderView;
 use prr::Prr;
 use scoreboard::{Segment, State, Tags, Transmission};
@@ -131,6 +132,8 @@ pub(super) struct Sender {
     fresh: Vec<Range>,
     rtt_sample: Option<Duration>,
     counters: Counters,
+    /// The stages of the controller, if they are recorded.
+    stages: Option<Box<Stages>>,
 }
 
 impl Sender {
@@ -186,9 +189,30 @@ impl Sender {
             fresh: Vec::new(),
             rtt_sample: None,
             counters: Counters::default(),
+            stages: None,
         };
         sender.note_controller();
         sender
+    }
+
+    /// Returns the sender, which keeps the stages of its controller if `recorded`.
+    pub(super) fn with_stages(mut self, recorded: bool) -> Self {
+        self.stages = recorded.then(Box::default);
+        self
+    }
+
+    /// Returns the stages of the controller until `now`.
+    pub(super) fn stages(&self, now: Time) -> BTreeMap<String, f64> {
+        self.stages.as_ref().map(|stages| stages.outcome(now)).unwrap_or_default()
+    }
+
+    /// Notes in which stage the controller is after an ACK.
+    #[cold]
+    fn note_stage(&mut self, now: Time) {
+        if let (Some(stages), Some(stage)) = (&mut self.stages, self.controller.stage()) {
+            let inflight = self.delivery.inflight() as f64;
+            stages.note(now, stage, inflight, &*self.controller);
+        }
     }
 
     // What the application and the host may ask.

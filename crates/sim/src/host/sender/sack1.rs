@@ -342,16 +342,10 @@ impl Sender {
             self.stopped(now, Stop::Window);
             return None;
         }
-        let rate = self.rate;
-        if let Some(rate) = rate {
-            let at = self.pacer.ready_at(size, rate);
-            if at > now {
-                self.pace_at = at;
-                self.stopped(now, self.paced());
-                return None;
-            }
+        if self.waits_for_pacer(now, size, self.rate) {
+            return None;
         }
-        Some(Next { segment, size, rate })
+        Some(Next { segment, size, rate: self.rate })
     }
 
     /// `segment` left, for the first time or again.

@@ -107,13 +107,8 @@ impl Sender {
             return None;
         }
         let rate = self.pacing_rate();
-        if let Some(rate) = rate {
-            let at = self.pacer.ready_at(size, rate);
-            if at > now {
-                self.pace_at = at;
-                self.stopped(now, self.paced());
-                return None;
-            }
+        if self.waits_for_pacer(now, size, rate) {
+            return None;
         }
         if segment.is_some() {
             self.lost_queue.pop_front();
@@ -304,10 +299,23 @@ impl Sender {
         }
     }
 
+    /// Whether a packet of `size` bytes must wait for the pacer, and then until when.
+    #[inline]
+    pub(super) fn waits_for_pacer(&mut self, now: Time, size: u64, rate: Option<Rate>) -> bool {
+        let Some(rate) = rate else { return false };
+        let at = self.pacer.ready_at(size, rate);
+        if at <= now {
+            return false;
+        }
+        self.pace_at = at;
+        self.stopped(now, self.paced());
+        true
+    }
+
     /// What a wait for the pacer is. To TCP it is as if there were nothing to send (Linux 6.12 tcp_output.c,
     /// tcp_write_xmit).
     #[inline]
-    pub(super) fn paced(&self) -> Stop {
+    fn paced(&self) -> Stop {
         match self.host {
             Host::Tcp | Host::Ns2 => Stop::Application,
             Host::Quic => {

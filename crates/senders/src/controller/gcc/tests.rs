@@ -1,0 +1,289 @@
+use brakelight_core::controller::{PacketInfo, ReceiveTime};
+use brakelight_core::parameters::Parameters;
+use brakelight_testkit::events::{ack, connection, packet, packets, send, timeout};
+
+use super::trendline::{Deltas, Rules};
+use super::*;
+use std::string::ToString;
+
+const RTT: Duration = Duration::from_millis(100);
+
+fn rules() -> Rules {
+    Rules { window: 20, k_up: 0.0087, k_down: 0.039, overuse_ms: 10.0 }
+}
+
+fn assert_near(value: f64, expected: f64, tolerance: f64) {
+    assert!((value - expected).abs() <= tolerance, "{value} is not {expected} within {tolerance}");
+}
+
+/// A detector after `groups` groups that were sent every 10 ms and arrived every `arrived_ms`.
+fn after(groups: u64, arrived_ms: u64) -> Trendline {
+    let mut trendline = Trendline::new(rules(), 12.5);
+    for group in 1..=groups {
+        let deltas = Deltas { sent_ms: 10.0, arrived_ms: arrived_ms as f64 };
+        trendline.update(deltas, Time::from_millis(group * arrived_ms));
+    }
+    trendline
+}
+
+#[test]
+fn the_slope_is_the_delay_gained_per_time_of_arrival() {
+    // 1 ms in 11 ms. The smoothed delay follows its input at a distance that settles as 0.9^i does.
+    assert_near(after(150, 11).slope(), 1.0 / 11.0, 1e-6);
+    // 1 ms less in 9 ms.
+    assert_near(after(150, 9).slope(), -1.0 / 9.0, 1e-6);
+}
+
+#[test]
+fn a_rising_delay_is_over_use_and_a_falling_one_under_use() {
+    assert_eq!(after(19, 11).usage(), Usage::Normal, "the window is not full");
+    assert_eq!(after(40, 11).usage(), Usage::Overuse);
+    assert_eq!(after(40, 10).usage(), Usage::Normal);
+    assert_eq!(after(40, 9).usage(), Usage::Underuse);
+}
+
+#[test]
+fn the_threshold_falls_by_39_percent_in_10_ms_while_the_delay_stands() {
+    // gcc16 eq.5 with k_down: 12.5 (1 - 0.039 * 10). The first adaptation has no time before it.
+    assert_near(after(2, 10).threshold_ms(), 12.5, 1e-9);
+    assert_near(after(3, 10).threshold_ms(), 7.625, 1e-9);
+    assert_near(after(4, 10).threshold_ms(), 6.0, 1e-9);
+}
+
+#[test]
+fn a_spike_of_delay_does_not_raise_the_threshold() {
+    let before = after(40, 10).threshold_ms();
+    let mut trendline = after(40, 10);
+    for group in 1..=5 {
+        let deltas = Deltas { sent_ms: 10.0, arrived_ms: 60.0 };
+        trendline.update(deltas, Time::from_millis(400 + 60 * group));
+    }
+    assert!(trendline.threshold_ms() <= before + 15.0, "{}", trendline.threshold_ms());
+    assert_eq!(trendline.usage(), Usage::Overuse);
+}
+
+#[test]
+fn packets_sent_within_5_ms_are_one_group() {
+    let mut groups = Groups::default();
+    let at = Time::from_millis;
+    let mut add = |sent, arrived| groups.add(at(sent), at(arrived), at(arrived + 50));
+    assert_eq!(add(0, 100), None);
+    assert_eq!(add(4, 107), None);
+    // The first group's last packet was sent at 4 and arrived at 107; no group came before it.
+    assert_eq!(add(20, 120), None);
+    assert_eq!(add(40, 145), Some(Deltas { sent_ms: 16.0, arrived_ms: 13.0 }));
+    // Sent before the group began: not in order, and not counted.
+    assert_eq!(add(30, 146), None);
+    // Packets that queued and come at once belong together, though they were sent apart.
+    assert_eq!(add(60, 147), None);
+    assert_eq!(add(90, 200), Some(Deltas { sent_ms: 40.0, arrived_ms: 27.0 }));
+}
+
+#[test]
+fn a_clock_that_steps_three_seconds_starts_the_groups_over() {
+    let mut groups = Groups::default();
+    let at = Time::from_millis;
+    for (sent, arrived) in [(0, 100), (20, 120), (40, 4140)] {
+        groups.add(at(sent), at(arrived), at(sent + 150));
+    }
+    assert_eq!(groups.add(at(60), at(4160), at(210)), None);
+    assert_eq!(groups.add(at(80), at(4180), at(230)), None, "the first after the step");
+}
+
+#[test]
+fn the_throughput_is_that_of_half_a_second_and_then_follows() {
+    let mut throughput = Throughput::new();
+    for packet in 0..50 {
+        throughput.add(Time::from_millis(10 * packet), Bytes(1000));
+    }
+    assert_eq!(throughput.bps(), None);
+    throughput.add(Time::from_millis(500), Bytes(1000));
+    assert_eq!(throughput.bps(), Some(800_000.0));
+    // Half the rate in the next window: the sample's deviation is 10 * 400 / 800 = 5, and its variance 25
+    // against 55, so 25/80 of the old and 55/80 of the new.
+    for packet in 0..8 {
+        throughput.add(Time::from_millis(510 + 20 * packet), Bytes(950));
+    }
+    // The packet of the window before and seven of 950 bytes in 150 ms are 408 kbit/s.
+    let sample = 8.0 * (1000.0 + 7.0 * 950.0) / 150.0;
+    let deviation = 10.0 * (800.0 - sample) / 800.0;
+    let variance = deviation * deviation;
+    let expected = 1000.0 * (variance * 800.0 + 55.0 * sample) / (variance + 55.0);
+    assert_near(throughput.bps().unwrap(), expected, 1e-6);
+}
+
+fn aimd(start_bps: f64) -> Aimd {
+    Aimd::new(0.85, start_bps, (5e3, 1e9))
+}
+
+#[test]
+fn over_use_leaves_85_percent_of_what_arrives_and_holds() {
+    let mut aimd = aimd(1.2e6);
+    let second = Time::from_secs;
+    aimd.update(Usage::Overuse, Some(1e6), RTT, second(1));
+    assert_near(aimd.bps(), 0.85e6, 1e-6);
+    aimd.update(Usage::Underuse, Some(1e6), RTT, second(2));
+    assert_near(aimd.bps(), 0.85e6, 1e-6);
+    // Near the last over-use the rate grows by half a packet per response time: 28,333 bits a frame are
+    // three packets of 9,444 bits, over 2 (100 + 100) ms.
+    aimd.update(Usage::Normal, Some(1e6), RTT, second(3));
+    aimd.update(Usage::Normal, Some(1e6), RTT, second(4));
+    assert_near(aimd.bps(), 0.85e6 + 0.85e6 / 30.0 / 3.0 / 0.4, 1e-6);
+}
+
+#[test]
+fn without_over_use_the_rate_grows_by_8_percent_a_second_up_to_half_above_what_arrives() {
+    let mut aimd = aimd(300e3);
+    let second = Time::from_secs;
+    aimd.update(Usage::Normal, Some(300e3), RTT, second(1));
+    aimd.update(Usage::Normal, Some(300e3), RTT, second(2));
+    // The first step, from hold, is the least: 1 kbit/s.
+    assert_near(aimd.bps(), 1.08 * 301e3, 1e-6);
+    for time in 3..60 {
+        aimd.update(Usage::Normal, Some(300e3), RTT, second(time));
+    }
+    assert_near(aimd.bps(), 1.5 * 300e3 + 10e3, 1e-6);
+}
+
+/// The target after a second in which `lost` of 100 packets were lost, from 1 Mbit/s.
+fn with_loss(lost: usize) -> f64 {
+    let mut loss = LossBased::new(0.02, 0.1, 1e6, 5e3);
+    loss.update(1e6, RTT, Time::ZERO);
+    loss.count(100 - lost, lost);
+    loss.update(1e9, RTT, Time::from_millis(2500));
+    loss.bps()
+}
+
+#[test]
+fn losses_below_2_percent_let_the_rate_grow_and_above_10_percent_halve_as_much() {
+    // gcc-02 6
+    assert_near(with_loss(2), 1.081e6, 1e-3);
+    assert_near(with_loss(3), 1e6, 1e-3);
+    assert_near(with_loss(10), 1e6, 1e-3);
+    assert_near(with_loss(20), 0.9e6, 1e-3);
+}
+
+#[test]
+fn the_delay_bounds_what_losses_allow() {
+    let mut loss = LossBased::new(0.02, 0.1, 1e6, 5e3);
+    loss.update(0.5e6, RTT, Time::ZERO);
+    assert_near(loss.bps(), 0.5e6, 1e-6);
+}
+
+/// Sends a burst of the first rate, 900 kbit/s, that arrives with `gap_us` between its packets of 1000 bytes.
+fn burst(gap_us: u64) -> Option<f64> {
+    let mut probes = Probes::new(true, 300e3, 5e6);
+    assert_eq!(probes.bps(), Some(900e3));
+    let at = |index: u64, gap_us: u64| Time::from_nanos(1000 * gap_us * index);
+    // 1000 bytes at 900 kbit/s take 8889 us.
+    let tags: std::vec::Vec<_> = (0..5).map(|index| probes.on_send(at(index, 8889), Bytes(1000))).collect();
+    assert_eq!(probes.bps(), Some(1.8e6), "the second burst follows");
+    for (index, tag) in tags.into_iter().enumerate() {
+        let index = index as u64;
+        probes.on_arrival(tag, at(index, 8889), at(index, gap_us), Bytes(1000));
+    }
+    probes.take(Time::from_millis(100))
+}
+
+#[test]
+fn a_burst_finds_the_lesser_of_what_was_sent_and_what_arrived() {
+    assert_near(burst(8889).unwrap(), 900e3, 100.0);
+    // A little slower than sent: that is what the link carries.
+    assert_near(burst(9500).unwrap(), 8e9 / 9500.0, 100.0);
+    // Much slower: the link was full, and a queue is left.
+    assert_near(burst(16_000).unwrap(), 0.95 * 500e3, 100.0);
+    // Faster than twice the rate: the packets were held together on their way.
+    assert_eq!(burst(4000), None);
+}
+
+fn gcc(options: &[(&str, &str)]) -> Gcc {
+    Gcc::new(Config::from_options(options.iter().copied()).unwrap(), &connection(10))
+}
+
+/// Reports packets sent every 8 ms, which is 1 Mbit/s, from the packet `from` on. Each takes 50 ms, and
+/// `grows_ms` more than the one before.
+fn run(gcc: &mut Gcc, from: u64, count: u64, grows_ms: u64) {
+    for number in from..from + count {
+        let sent_at = Time::from_millis(8 * number);
+        let received_at = sent_at + Duration::from_millis(50 + (number - from) * grows_ms);
+        let acked: [PacketInfo; 1] = [packet(number, sent_at)];
+        let times = [ReceiveTime { number, sent_at, received_at }];
+        let mut event = ack(received_at + Duration::from_millis(50), &acked, RTT);
+        event.receive_times = &times;
+        gcc.on_ack(&event);
+    }
+}
+
+#[test]
+fn a_growing_delay_lowers_the_target_to_85_percent_of_what_arrives() {
+    let mut gcc = gcc(&[("initial_rate", "1Mbps"), ("probing", "false")]);
+    run(&mut gcc, 0, 100, 0);
+    let before = gcc.pacing_rate().unwrap().as_mbps_f64();
+    assert!(before > 1.0, "{before}");
+    // They arrive every 10 ms from here on: 0.8 Mbit/s.
+    run(&mut gcc, 100, 60, 2);
+    let target = gcc.pacing_rate().unwrap().as_mbps_f64();
+    assert!((0.85 * 0.8..0.85).contains(&target), "{target}: 0.85 of what lies between 0.8 and 1");
+}
+
+#[test]
+fn over_use_before_anything_is_known_of_the_throughput_halves_the_rate() {
+    let mut gcc = gcc(&[("initial_rate", "1Mbps"), ("probing", "false")]);
+    run(&mut gcc, 0, 40, 2);
+    // 400 ms of arrivals are less than the first window. The rate grew for 200 ms, until twenty groups came.
+    let grown = 1.001e6 * 1.08_f64.powf(0.2);
+    assert_near(gcc.pacing_rate().unwrap().as_bps_f64(), grown / 2.0, 1.0);
+}
+
+#[test]
+fn a_standing_delay_lets_the_target_grow() {
+    let mut gcc = gcc(&[("initial_rate", "1Mbps"), ("probing", "false")]);
+    run(&mut gcc, 0, 500, 0);
+    // Nothing is lost and nothing queues: 8 % a second for almost 4 s, from 1 Mbit/s.
+    let target = gcc.pacing_rate().unwrap().as_mbps_f64();
+    assert!((1.2..=1.08_f64.powi(4)).contains(&target), "{target}");
+}
+
+#[test]
+fn the_window_holds_the_round_trip_and_350_ms() {
+    let mut gcc = gcc(&[("initial_rate", "1Mbps"), ("probing", "false")]);
+    assert_eq!(gcc.cwnd(), packets(10));
+    run(&mut gcc, 0, 1, 0);
+    let bytes = gcc.pacing_rate().unwrap().as_bps_f64() / 8.0 * 0.45;
+    assert_eq!(gcc.cwnd(), Bytes(bytes as u64));
+}
+
+#[test]
+fn a_timeout_takes_a_fifth_off_once_a_second() {
+    let mut gcc = gcc(&[("initial_rate", "1Mbps"), ("probing", "false")]);
+    gcc.on_timeout(&timeout(Time::from_secs(1), Timeout::Pto));
+    assert_eq!(gcc.pacing_rate(), Some(Rate::from_mbps(1)));
+    for ms in [1000, 1500] {
+        gcc.on_timeout(&timeout(Time::from_millis(ms), Timeout::PersistentCongestion));
+        assert_eq!(gcc.pacing_rate(), Some(Rate::from_bps(800_000)));
+    }
+    gcc.on_timeout(&timeout(Time::from_millis(2000), Timeout::PersistentCongestion));
+    assert_eq!(gcc.pacing_rate(), Some(Rate::from_bps(640_000)));
+}
+
+#[test]
+fn the_first_packets_are_bursts_at_three_and_six_times_the_first_rate() {
+    let mut gcc = gcc(&[]);
+    let mut rates = std::vec![];
+    for number in 0..11 {
+        rates.push(gcc.pacing_rate().unwrap().bps() / 1000);
+        gcc.on_send(&send(Time::from_millis(number), number, Bytes::ZERO));
+    }
+    assert_eq!(rates, [900, 900, 900, 900, 900, 1800, 1800, 1800, 1800, 1800, 300]);
+}
+
+#[test]
+fn refuses_rates_out_of_order() {
+    let refused =
+        |options: &[(&str, &str)]| Config::from_options(options.iter().copied()).unwrap_err().to_string();
+    assert_eq!(
+        refused(&[("max_rate", "200kbps")]),
+        "initial_rate = 300kbps is not within min_rate = 5kbps and max_rate = 200kbps"
+    );
+    assert!(refused(&[("low_loss", "0.2")]).contains("low_loss = 0.2 is above high_loss = 0.1"));
+}
