@@ -13,9 +13,8 @@
 //! what is subtracted is negative wherever the demand is met. The bound is generous: the first window is
 //! free, nothing that waits is carried over to the next step, and a round trip is never longer than R.
 
-#![allow(clippy::print_stdout, reason = "its output is what it is for")]
-
 use std::error::Error;
+use std::io::Write;
 use std::path::Path;
 
 use brakelight_core::time::{Duration, Time};
@@ -75,9 +74,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let rtt_ms: u64 = arguments.next().ok_or("the first argument is the round trip in ms")?.parse()?;
     let rtt = Duration::from_millis(rtt_ms);
+    let mut out = std::io::stdout().lock();
     let mut sums = [0.0; DELAYS_MS.len()];
     let mut files = 0.0;
-    println!("p95 of at most {DELAYS_MS:?} ms, {rtt_ms} ms of round trip: % of the link");
+    writeln!(out, "p95 of at most {DELAYS_MS:?} ms, {rtt_ms} ms of round trip: % of the link")?;
     for file in arguments {
         let trace = read(Path::new(&file))?;
         let stretches: Vec<Vec<f64>> = (0..STRETCHES)
@@ -92,9 +92,9 @@ fn main() -> Result<(), Box<dyn Error>> {
             *sum += percent;
             line += &format!(" {percent:6.1}");
         }
-        println!("{line}  {file}");
+        writeln!(out, "{line}  {file}")?;
         files += 1.0;
     }
-    println!("{}  mean", sums.map(|sum| format!(" {:6.1}", sum / files)).concat());
+    writeln!(out, "{}  mean", sums.map(|sum| format!(" {:6.1}", sum / files)).concat())?;
     Ok(())
 }
