@@ -43,7 +43,7 @@
 //! unused. e is what such dips amount to within H. With c e allowed to wait, a steady link has no queue,
 //! and a noisy one as much as pays. A burst of the link, such as a Wi-Fi aggregate or a slot of TDD, is
 //! within c e, too, and a packet that came after the link's last service did not stand in a queue: it is
-//! never marked ([`bursts`]).
+//! never marked ([`bursts`](crate::bursts)).
 //!
 //! # Stability
 //!
