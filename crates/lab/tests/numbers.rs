@@ -58,6 +58,7 @@ fn in_words(number: f64) -> &'static str {
         "nineteen",
         "twenty",
         "twenty-one",
+        "twenty-two",
     ];
     WORDS[number.round() as usize - 1]
 }

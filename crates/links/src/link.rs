@@ -260,8 +260,9 @@ impl<P: Packet, Q: Queue<P>, S: Service> PathElement<P> for Link<P, Q, S> {
 
     #[inline(always)]
     fn poll(&mut self, now: Time) -> Option<Output<P>> {
-        if self.due <= now && self.sending.is_none() && self.happened.is_empty() {
-            // A trace carries most packets in one opportunity: they leave when their turn comes.
+        while self.due <= now && self.sending.is_none() && self.happened.is_empty() {
+            // A trace carries most packets in one opportunity: they leave when their turn comes. A queue that
+            // shapes may give none, and be due again before a late `now`.
             self.begin();
         }
         if self.due > now || !self.happened.is_empty() {

@@ -220,6 +220,10 @@ pub const REAL_TIME: &[RealTime] = &[
         tests: &[
             "a_scenario_by_kernel_tcp_gives_the_document_of_a_simulation_and_a_log_that_agrees",
             "parity_judges_a_scenario_by_the_table_and_says_so_by_its_exit_code",
+            "a_command_takes_the_place_of_a_flow_and_is_stopped_at_the_end_of_the_run",
+            "a_download_puts_the_path_between_the_server_and_the_command",
+            "a_command_that_fails_is_named_with_its_exit_code_and_its_last_words",
+            "a_command_where_there_is_no_place_for_it_is_refused_in_one_line",
             "abc_by_quic_gives_the_document_of_a_simulation_with_the_marks_that_its_packets_carried",
             "every_application_does_on_the_emulator_as_in_simulation",
             "parity_of_quic_holds_the_stack_and_its_model_against_the_emulator",
