@@ -36,7 +36,7 @@ const P95: usize = 2;
 
 /// A number from one to twenty-one in words.
 fn in_words(number: f64) -> &'static str {
-    const WORDS: [&str; 21] = [
+    const WORDS: [&str; 22] = [
         "one",
         "two",
         "three",
