@@ -153,14 +153,21 @@ fn next_sample(lines: &Lines) -> Value {
     serde_json::from_str(&lines.next()).unwrap()
 }
 
-/// What the sender heard of its connection to `port` so far.
-fn heard(scratch: &Scratch, remote: &str) -> Option<Value> {
-    let document = ok(&scratch.brakelight(&["tcp", "watch", "--count", "1", "--format", "json"]));
-    let document: Value = serde_json::from_str(&document).unwrap();
-    document["connections"].as_array().unwrap().iter().find(|c| c["remote"] == remote).cloned()
-}
-
 impl Row {
+    /// What `tcp watch` says at the sender of its connection to `remote`.
+    fn heard(&self, remote: &str) -> Option<Value> {
+        self.heard_at(0, remote)
+    }
+
+    /// What `tcp watch` says at that end of a connection to `remote`.
+    fn heard_at(&self, end: usize, remote: &str) -> Option<Value> {
+        let program = env!("CARGO_BIN_EXE_brakelight");
+        let watch = ["tcp", "watch", "--count", "1", "--format", "json"];
+        let document = ok(&self.within(end, program, &watch).output().unwrap());
+        let document: Value = serde_json::from_str(&document).unwrap();
+        document["connections"].as_array().unwrap().iter().find(|c| c["remote"] == remote).cloned()
+    }
+
     /// Bytes that the sender's connection to `remote` has not seen acknowledged, as its kernel counts them.
     fn unacknowledged(&self, remote: &str) -> u64 {
         let sockets = self.within(0, "ss", &["-Htn", &format!("dst {remote}")]).output().unwrap();
@@ -181,14 +188,7 @@ impl Row {
 
     /// What the sender heard and what the router sent, `before` and since, once the router has sent `bytes`
     /// more, the sender waits for no acknowledgement, and what it heard grows by no more than the trickle.
-    fn settled(
-        &self,
-        scratch: &Scratch,
-        remote: &str,
-        lines: &Lines,
-        before: [u64; 3],
-        bytes: u64,
-    ) -> (Value, Value) {
+    fn settled(&self, remote: &str, lines: &Lines, before: [u64; 3], bytes: u64) -> (Value, Value) {
         const TRICKLE: u64 = 100;
         let begin = Instant::now();
         let sum = |document: &Value| counts(document).iter().sum::<u64>();
@@ -196,7 +196,7 @@ impl Row {
         loop {
             // Lines of while the bytes were sent may still be waiting.
             let routed = next_sample(lines);
-            let sent = heard(scratch, remote);
+            let sent = self.heard(remote);
             assert!(begin.elapsed() < PATIENCE, "{sent:?}, {routed:?}");
             let Some(sent) = sent else { continue };
             let routed_all = sum(&routed) >= before.iter().sum::<u64>() + bytes;
@@ -204,6 +204,19 @@ impl Row {
                 return (sent, routed);
             }
             last = sum(&sent);
+        }
+    }
+
+    /// What a connection to `remote` was as soon as it was like that.
+    fn until(&self, remote: &str, like_that: impl Fn(&Value) -> bool) -> Value {
+        let begin = Instant::now();
+        loop {
+            let seen = self.heard(remote);
+            assert!(begin.elapsed() < PATIENCE, "{seen:?}");
+            match seen {
+                Some(connection) if like_that(&connection) => return connection,
+                _ => {}
+            }
         }
     }
 }
@@ -214,7 +227,6 @@ fn a_sender_hears_of_every_byte_what_the_router_said_whatever_the_path_loses() {
         brakelight_testkit::skip("kernel: TCP by eBPF through the eBPF router", reason);
         return;
     }
-    let scratch = Scratch::new("kernel-tcp");
     let mut row = Row::new();
     let router = row.names[1].clone();
     // Data alone is lost: a connection whose SYN is sent again goes on without Accurate ECN (rfc9768 3.1.4).
@@ -232,7 +244,7 @@ fn a_sender_hears_of_every_byte_what_the_router_said_whatever_the_path_loses() {
     row.load(0, &["--dev", "va"]);
     row.load(2, &["--receiver"]);
     let remote = row.send(20_000, "10.77.2.2", BYTES);
-    let (sent, routed) = row.settled(&scratch, &remote, &lines, [0; 3], BYTES);
+    let (sent, routed) = row.settled(&remote, &lines, [0; 3], BYTES);
     let (by_sender, by_router) = (counts(&sent), counts(&routed));
     let twice = 1500 * row.duplicates(&remote);
     for (heard, said) in by_sender.into_iter().zip(by_router) {
@@ -243,6 +255,7 @@ fn a_sender_hears_of_every_byte_what_the_router_said_whatever_the_path_loses() {
         );
     }
     assert!(by_router[0] > BYTES / 10 && by_router[1] > BYTES / 10, "{by_router:?}");
+    assert_eq!(row.heard_at(1, &remote), None, "another network namespace has the connection");
     assert_eq!(sent["feedback"], "accecn");
     assert_eq!(sent["marks_spoiled"], false);
     assert!(sent["losses"].as_u64().unwrap() > 10, "one packet in a hundred is lost: {sent}");
@@ -254,33 +267,19 @@ fn a_sender_hears_of_every_byte_what_the_router_said_whatever_the_path_loses() {
     assert!(!String::from_utf8_lossy(&links.stdout).contains("bl-ra"));
 }
 
-/// What a connection to `remote` was as soon as it was like that.
-fn until(scratch: &Scratch, remote: &str, like_that: impl Fn(&Value) -> bool) -> Value {
-    let begin = Instant::now();
-    loop {
-        let seen = heard(scratch, remote);
-        assert!(begin.elapsed() < PATIENCE, "{seen:?}");
-        match seen {
-            Some(connection) if like_that(&connection) => return connection,
-            _ => {}
-        }
-    }
-}
-
 #[test]
 fn delay_control_keeps_a_deep_buffer_from_filling() {
     if let Some(reason) = missing() {
         brakelight_testkit::skip("kernel: delay control in the kernel", reason);
         return;
     }
-    let scratch = Scratch::new("kernel-wdc");
     let mut row = Row::new();
     let router = row.names[1].clone();
     // 400 ms of buffer.
     run(&format!("tc -n {router} qdisc add dev rb root tbf rate 10mbit burst 3100 limit 500000"));
     row.load(0, &["--controller", "wdc", "--threshold", "30ms"]);
     let remote = row.send(30_000, "10.77.2.2", 10_000_000);
-    let sent = until(&scratch, &remote, |sent| sent["acked_bytes"].as_u64().unwrap() >= 4_000_000);
+    let sent = row.until(&remote, |sent| sent["acked_bytes"].as_u64().unwrap() >= 4_000_000);
     assert_eq!((sent["controller"].as_str(), sent["feedback"].as_str()), (Some("wdc"), Some("timestamps")));
     assert_eq!(sent["threshold_ms"], 30.0);
     assert!(sent["delay_events"].as_u64().unwrap() >= 3, "{sent}");
@@ -294,7 +293,6 @@ fn a_shaper_that_stands_already_serves_the_router_in_both_versions_of_ip() {
         brakelight_testkit::skip("kernel: a router around a shaper that stands already", reason);
         return;
     }
-    let scratch = Scratch::new("kernel-from");
     let mut row = Row::new();
     let router = row.names[1].clone();
     run(&format!(
@@ -317,7 +315,7 @@ fn a_shaper_that_stands_already_serves_the_router_in_both_versions_of_ip() {
     let mut before = [0; 3];
     for (above, address) in [(40_000, "10.77.2.2"), (50_000, "fd77:2::2")] {
         let remote = row.send(above, address, 5_000_000);
-        let (sent, routed) = row.settled(&scratch, &remote, &lines, before, 5_000_000);
+        let (sent, routed) = row.settled(&remote, &lines, before, 5_000_000);
         let by_router = counts(&routed);
         let since: Vec<u64> = by_router.iter().zip(before).map(|(now, before)| now - before).collect();
         before = by_router;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-/* Lists the connections of every network namespace, for `watch`. */
+/* Lists the connections of every network namespace, for `watch` and `status`. */
 #include "kernel.h"
 
 #include "connection.h"
@@ -27,7 +27,8 @@ struct listed {
 	__u32 timeouts;
 	__u32 ce_episodes;
 	__u32 state;
-	__u32 unused;
+	/* Inode number of the network namespace, as in `ls -l /proc/self/ns/net` */
+	__u32 netns;
 	__u64 marked[KINDS];
 	__u64 acked_bytes;
 	/* delay control's bandwidth estimate, bytes per second */
@@ -82,6 +83,7 @@ int bl_list(struct bpf_iter__bpf_sk_storage_map *context)
 	out.timeouts = c->timeouts;
 	out.ce_episodes = c->ce_episodes;
 	out.state = c->state;
+	out.netns = BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum);
 	for (int kind = 0; kind < KINDS; kind++)
 		out.marked[kind] = c->marked[kind];
 	out.acked_bytes = c->acked_bytes;

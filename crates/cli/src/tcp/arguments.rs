@@ -17,7 +17,7 @@ pub enum Command {
     Unload,
     /// Show which Brakelight programs are in the kernel
     Status(Status),
-    /// Show the controller's connections: windows, and marks per second
+    /// Show the controller's connections in this network namespace: windows, and marks per second
     Watch(Watch),
     /// Say what this kernel can do for ABC, and what to do about what it lacks
     Doctor(Status),

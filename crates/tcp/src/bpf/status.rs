@@ -58,7 +58,7 @@ pub fn status() -> Result<Status, Error> {
             status.programs.push(format!("{name}{place}: {purpose}"));
         }
     }
-    status.connections = watch::connections()?.map_or(0, |connections| connections.len());
+    status.connections = watch::count()?;
     if let Ok(entries) = std::fs::read_dir(PINS) {
         status.pins = entries.flatten().map(|entry| entry.path().display().to_string()).collect();
         status.pins.sort();

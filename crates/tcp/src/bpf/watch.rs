@@ -1,9 +1,10 @@
-//! The connections that a controller of ours serves, in every network namespace.
+//! The connections that a controller of ours serves.
 
 use std::io::Read;
 use std::mem::MaybeUninit;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 
 use libbpf_rs::{Iter, MapCore, MapHandle};
 
@@ -20,11 +21,30 @@ unsafe impl Plain for listed {}
 /// The name of the map in `bpf/connection.h` that holds the connections.
 const MAP: &str = "bl_connections";
 
-/// Returns the connections of all loaded controllers; `None` if no controller is loaded.
+/// Returns the connections of all loaded controllers in the caller's network namespace, as `ss` does; `None` if
+/// no controller is loaded.
 ///
 /// # Errors
 /// If the kernel refuses to list them.
 pub fn connections() -> Result<Option<Vec<ConnectionStatus>>, Error> {
+    let doing = "finding this network namespace";
+    let here = std::fs::metadata("/proc/self/ns/net").map_err(|error| Error::kernel(doing, error))?.ino();
+    let Some(listed) = everywhere()? else { return Ok(None) };
+    let listed = listed.into_iter().filter(|connection| u64::from(connection.netns) == here);
+    let mut connections: Vec<_> = listed.map(connection).collect();
+    connections.sort_by_key(|connection| (connection.local, connection.remote));
+    Ok(Some(connections))
+}
+
+/// Returns how many connections the loaded controllers have in every network namespace.
+///
+/// # Errors
+/// If the kernel refuses to list them.
+pub(super) fn count() -> Result<usize, Error> {
+    Ok(everywhere()?.map_or(0, |listed| listed.len()))
+}
+
+fn everywhere() -> Result<Option<Vec<listed>>, Error> {
     let maps = objects::find_maps(MAP)?;
     if maps.is_empty() {
         return Ok(None);
@@ -33,11 +53,10 @@ pub fn connections() -> Result<Option<Vec<ConnectionStatus>>, Error> {
     for map in &maps {
         connections.extend(of_map(map)?);
     }
-    connections.sort_by_key(|connection| (connection.local, connection.remote));
     Ok(Some(connections))
 }
 
-fn of_map(map: &MapHandle) -> Result<Vec<ConnectionStatus>, Error> {
+fn of_map(map: &MapHandle) -> Result<Vec<listed>, Error> {
     let mut place = MaybeUninit::uninit();
     let mut opened = objects::open("connections", ConnectionsSkelBuilder::default(), &mut place)?;
     // Another version of this program may have loaded its own.
@@ -51,7 +70,7 @@ fn of_map(map: &MapHandle) -> Result<Vec<ConnectionStatus>, Error> {
     let mut iterator = Iter::new(&link).map_err(|error| objects::refused("listing connections", &error))?;
     let mut bytes = Vec::new();
     iterator.read_to_end(&mut bytes).map_err(|error| Error::kernel("listing connections", error))?;
-    Ok(bytes.chunks_exact(size_of::<listed>()).filter_map(objects::read).map(connection).collect())
+    Ok(bytes.chunks_exact(size_of::<listed>()).filter_map(objects::read).collect())
 }
 
 /// The four words of an address as the kernel keeps them, in network byte order.
