@@ -75,6 +75,7 @@ fn plan(registry: &Registry, arguments: &arguments::Compare) -> Result<Plan, Fai
     let request = Compare { traces, ..request };
     Plan::new(&request, &names).map_err(|error| match error {
         Error::Trace(_) | Error::SameTrace(_) => Failure::input(format!("--trace: {error}")),
+        Error::ReturnTrace(error) => Failure::input(format!("--reverse: {error}")),
         error => error.into(),
     })
 }

@@ -12,6 +12,7 @@ use support::{Scratch, text};
 const LINES: &[&str] = &[
     // Traces.
     "compare --trace missing.down",
+    "compare --reverse missing.down",
     "compare --trace empty.down",
     "compare --trace words.down",
     "compare --trace negative.down",

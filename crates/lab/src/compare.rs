@@ -128,7 +128,7 @@ impl Plan {
         let mut traces = Traces::new();
         let reverse = setup::reverse(request);
         if let Reverse::Trace(name) = &reverse {
-            traces.insert(name.clone(), names.load(name)?);
+            traces.insert(name.clone(), names.load(name).map_err(Error::ReturnTrace)?);
         }
         let mut jobs = Vec::new();
         let mut caveats = Vec::new();

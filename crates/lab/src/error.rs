@@ -23,6 +23,9 @@ pub enum Error {
     /// A trace is unknown, or cannot be read.
     #[error(transparent)]
     Trace(#[from] NameError),
+    /// The trace of the return path is unknown, or cannot be read.
+    #[error("return path: {0}")]
+    ReturnTrace(NameError),
     /// The trace of a link is unknown, or cannot be read.
     #[error("{owner}: link `{link}`: trace: {error}")]
     LinkTrace {

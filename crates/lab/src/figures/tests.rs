@@ -2,7 +2,6 @@ use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::Path;
 
-use brakelight_scenario::scheme::Scheme;
 use flate2::read::ZlibDecoder;
 
 use super::*;
@@ -237,12 +236,10 @@ fn a_run_of_one_scenario_has_its_series_and_its_distribution() {
     assert_eq!(names, ["scatter", "cdf.lte-driving", "series.mine.lte-driving"]);
 }
 
-/// `brakelight compare --schemes LIST --figures DIR` draws it as `scatter-all.svg`.
+/// `brakelight compare --figures DIR` draws it as `scatter-all.svg`.
 #[test]
 fn the_picture_in_the_readme_is_what_the_code_draws() {
-    let list = "abc,cubic,cubic+codel,newreno,bbr3,copa,vegas,quicdc,bmcc,xcp";
-    let request = Compare { schemes: Scheme::parse_list(list).unwrap(), ..Compare::default() };
-    let drawn = scatter::overall(&compare::compare(&request).unwrap()).unwrap().svg();
+    let drawn = scatter::overall(&compare::compare(&Compare::default()).unwrap()).unwrap().svg();
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/images/compare.svg");
     if std::env::var_os("BRAKELIGHT_BLESS").is_some() {
         std::fs::write(&path, &drawn).unwrap();
