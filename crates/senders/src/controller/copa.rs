@@ -5,10 +5,10 @@
 //!                                                                                                 copa18 2.1
 //! target = 1 / (delta d_q),  rate = cwnd / RTT_standing                                    copa18 eq.1
 //! each packet ACKed:  cwnd += v / (delta cwnd) if rate <= target, -= otherwise             copa18 2.1
-//! velocity v:         once per window, doubled when the direction has held for three, else 1    copa18 2.1
+//! velocity v:         once per window, doubled when the direction has held, else 1 (D5)        copa18 2.1
 //! slow start:         doubles per RTT until rate > target                                  copa18 2.1
 //! pacing:             2 cwnd / RTT_standing                                                copa18 2.1
-//! competitive mode:   no nearly empty queue (d_q < 0.1 (RTT_max - RTT_min)) for 5 RTTs     copa18 2.2
+//! competitive mode:   no RTT < RTT_min + 0.1 (RTT_max - RTT_min) for 4 RTTs (D6)           copa18 2.2
 //!                     1/delta += 1 per RTT, halved on loss, not below 1/delta_default
 //! ```
 //!
@@ -16,6 +16,7 @@
 //! |---|---|---|---|---|
 //! | delta | `delta` | 1/packets | 0.5 | copa18 2.1 |
 //! | - | `mode` | choice | auto | copa18 2.2 |
+//! | - | `rules` | choice | program | genericCC |
 //! | v | `velocity` | 1 | 1 | copa18 2.1 |
 //! | RTT_min | `rtt_min` | time | min over 10 s | copa18 2.1 |
 //! | RTT_standing | `rtt_standing` | time | min over srtt/2 | copa18 2.1 |
@@ -29,6 +30,11 @@
 //! D3 the paper is silent on timeouts: the window goes to one packet, and slow start begins anew.
 //! D4 a loss changes the window only through delta, in competitive mode, as the paper has it; without the
 //! mode, not at all.
+//! D5 v doubles after a second window in one direction, as in the authors' program, genericCC
+//! (`markoviancc.cc`, `update_intersend_time`). In the paper it waits for three, and then a lone flow's swings
+//! may be too small to ever empty the queue: it takes itself for a competitor. `rules=paper` waits.
+//! D6 the queue counts as nearly empty by the smallest RTT of the last four, as in genericCC (`rtt-window.cc`,
+//! `is_copa`). With `rules=paper` the standing RTT must be that small within five RTTs.
 
 use brakelight_core::controller::{
     AckEvent, Connection, Controller, IdleEvent, LossEvent, Recovery, SendDirective, SendEvent,
@@ -49,13 +55,16 @@ const RTT_MIN_WINDOW: Duration = Duration::from_secs(10);
 /// RTTs over which the largest one is looked for.
 // copa18 2.2
 const RTT_MAX_ROUNDS: u64 = 4;
-/// RTTs without a nearly empty queue that betray a competitor.
+/// RTTs without a nearly empty queue that betray a competitor, by the paper.
 // copa18 2.2
 const FULL_ROUNDS: u64 = 5;
+/// RTTs whose smallest must be that of a nearly empty queue, by the authors' program.
+// genericCC rtt-window.cc
+const RECENT_ROUNDS: u64 = 4;
 /// Share of the RTT's range below which the queue counts as nearly empty.
 // copa18 2.2
 const NEARLY_EMPTY: f64 = 0.1;
-/// Windows for which the direction must have held before v doubles.
+/// Windows for which the direction must have held before v doubles, by the paper.
 // copa18 2.1
 const STEADY_WINDOWS: u32 = 3;
 /// Smallest window: with fewer packets there is no ACK clock.
@@ -71,6 +80,16 @@ choices! {
     }
 }
 
+choices! {
+    /// Where the paper and its authors' program differ: when v doubles, and when a queue is nearly empty.
+    pub enum Rules {
+        /// As in the program, genericCC.
+        Program = "program",
+        /// As printed in the paper.
+        Paper = "paper",
+    }
+}
+
 parameters! {
     /// Copa's settings.
     pub struct Config {
@@ -78,6 +97,8 @@ parameters! {
         delta: f64 = 0.5, in 0.004..=10.0, from "copa18 2.1";
         /// Whether competitors that fill the queue are looked for and answered.
         mode: Mode = Mode::Auto, in .., from "copa18 2.2";
+        /// Whose rules decide when v doubles and when the queue is nearly empty.
+        rules: Rules = Rules::Program, in .., from "genericCC";
     }
 }
 
@@ -93,6 +114,7 @@ enum Direction {
 struct Filters {
     min: WindowedMin,
     standing: WindowedMin,
+    recent: WindowedMin,
     max: WindowedMax,
 }
 
@@ -101,6 +123,8 @@ struct Filters {
 struct Delays {
     rtt_min: Duration,
     rtt_standing: Duration,
+    /// The smallest of the last four RTTs.
+    rtt_recent: Duration,
     rtt_max: Duration,
 }
 
@@ -164,11 +188,17 @@ impl Copa {
         let filters = self.filters.get_or_insert(Filters {
             min: WindowedMin::new(at, value),
             standing: WindowedMin::new(at, value),
+            recent: WindowedMin::new(at, value),
             max: WindowedMax::new(at, value),
         });
         let delays = Delays {
             rtt_min: Duration::from_nanos(filters.min.update(RTT_MIN_WINDOW.as_nanos(), at, value)),
             rtt_standing: Duration::from_nanos(filters.standing.update(srtt.as_nanos() / 2, at, value)),
+            rtt_recent: Duration::from_nanos(filters.recent.update(
+                RECENT_ROUNDS * srtt.as_nanos(),
+                at,
+                value,
+            )),
             rtt_max: Duration::from_nanos(filters.max.update(RTT_MAX_ROUNDS * srtt.as_nanos(), at, value)),
         };
         self.rtt_standing = Some(delays.rtt_standing);
@@ -182,10 +212,17 @@ impl Copa {
             return;
         }
         let range = delays.rtt_max.saturating_sub(delays.rtt_min);
-        if delays.rtt_standing.saturating_sub(delays.rtt_min) <= range.mul_f64(NEARLY_EMPTY) {
+        let smallest = match self.config.rules {
+            Rules::Program => delays.rtt_recent,
+            Rules::Paper => delays.rtt_standing,
+        };
+        if smallest.saturating_sub(delays.rtt_min) <= range.mul_f64(NEARLY_EMPTY) {
             self.nearly_empty_at = now;
         }
-        let competitors = now.since(self.nearly_empty_at) > srtt * FULL_ROUNDS;
+        let competitors = match self.config.rules {
+            Rules::Program => now > self.nearly_empty_at,
+            Rules::Paper => now.since(self.nearly_empty_at) > srtt * FULL_ROUNDS,
+        };
         match (competitors, self.competitive) {
             (true, None) => self.competitive = Some(1.0 / self.config.delta),
             (false, Some(_)) => self.competitive = None,
@@ -199,7 +236,11 @@ impl Copa {
         let direction = if self.cwnd_pkts > self.round_cwnd_pkts { Direction::Up } else { Direction::Down };
         if direction == self.direction {
             self.held += 1;
-            if self.held >= STEADY_WINDOWS {
+            let steady = match self.config.rules {
+                Rules::Program => 1,
+                Rules::Paper => STEADY_WINDOWS,
+            };
+            if self.held >= steady {
                 // More than delta cwnd has no effect: one packet per packet ACKed (D2).
                 self.velocity = (2.0 * self.velocity).min((self.delta() * self.cwnd_pkts).max(1.0));
             }
