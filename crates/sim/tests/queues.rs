@@ -311,3 +311,19 @@ fn page_of_pie() {
         &measured(&["pie", "pie:delay=rate", "pie:ecn=true", "pie:variant=mahimahi,max_burst=100ms"]),
     );
 }
+
+/// `abc/dual.rs`, D10: of a share of less than a packet in 20 ms ABC's flow once used so little that it lost
+/// the share: 0.33 Mbit/s for 0.72 of each other flow. The paper asks for equal ones.
+#[test]
+fn a_flow_of_abc_keeps_its_share_beside_twelve_of_cubic() {
+    let named = |name: &str, flow: FlowSpec| FlowSpec { name: name.to_string(), ..flow };
+    let flows = vec![named("abc", flow("abc", 1)), named("cubic", flow("cubic", 12))];
+    let mut scenario =
+        Bottleneck { queue: "abc_dual", service: Service::Fixed(Rate::from_mbps(9)), flows }.scenario();
+    scenario.links[0].buffer = Limit::Packets(250);
+    let run = run(&scenario, &Traces::new()).expect("a run").run;
+    let [abc, cubic @ ..] = run.flows.as_slice() else { panic!("no flows") };
+    let mean = cubic.iter().map(|flow| flow.throughput_mbps).sum::<f64>() / cubic.len() as f64;
+    let ratio = abc.throughput_mbps / mean;
+    assert!((0.8..1.25).contains(&ratio), "{} Mbit/s, and {mean} of each other flow", abc.throughput_mbps);
+}

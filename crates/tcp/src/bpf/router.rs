@@ -4,6 +4,8 @@ use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
+use brakelight_core::units::{Bytes, Rate};
+use brakelight_routers::abc::dual;
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, OpenObject, ProgramMut};
 
 use super::merging::Merging;
@@ -18,6 +20,9 @@ use crate::settings::{Capacity, Route, Sample, Variant};
 
 /// `SHARE_ONE` of `bpf/router.h`
 pub(super) const ONE: f64 = (1_u32 << 20) as f64;
+
+/// What of a full packet the queues count.
+const PACKET: Bytes = Bytes(1500);
 
 /// Bytes of the link header of Ethernet.
 const ETHERNET: u32 = 14;
@@ -42,6 +47,8 @@ pub struct Router {
     weights: Weights,
     weighed_at: Instant,
     share: f64,
+    /// The least T of ABC's equation 1.
+    window: brakelight_core::time::Duration,
     variant: Variant,
     settings: router_settings,
     before: Box<counts>,
@@ -174,6 +181,7 @@ impl Router {
             weights: Weights::default(),
             weighed_at: Instant::now(),
             share,
+            window: brakelight_core::time::Duration::from_nanos(settings.window_ns),
             variant: route.variant,
             settings,
             before: Box::default(),
@@ -250,7 +258,10 @@ impl Router {
         if (share - self.share).abs() > 0.005 {
             shaper.weigh(share.clamp(0.05, 0.95))?;
             self.share = share.max(0.05);
-            self.settings.mu = (self.rate_bps as f64 / 8.0 * self.share) as u64;
+            let rate_bps = self.rate_bps as f64 * self.share;
+            self.settings.mu = (rate_bps / 8.0) as u64;
+            let share = Rate::from_bps(rate_bps as u64);
+            self.settings.window_ns = dual::window(self.window, PACKET, share).as_nanos();
             self.write_settings()?;
         }
         Ok(())
