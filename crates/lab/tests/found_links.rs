@@ -34,7 +34,7 @@ fn copa_leaves_its_worst_link_unused() {
         (with_five_seeds("copa-waste.toml"), with_five_seeds("copa-waste-reference.toml"));
     for (copa, reference) in copa.iter().zip(&reference) {
         let points = used(reference) - used(copa);
-        assert!((69.0..73.0).contains(&points), "seed {}: {points} points", copa.seed);
+        assert!((66.0..72.0).contains(&points), "seed {}: {points} points", copa.seed);
     }
 }
 

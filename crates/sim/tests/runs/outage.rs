@@ -26,7 +26,8 @@ fn bbr_is_silent_for_21_s_after_an_outage_of_10_s() {
         let seconds = seconds(controller, 417);
         assert_eq!(goes_on(&seconds), Some(41), "{controller}: {seconds:?}");
         assert!(seconds[21..41].iter().all(|mbps| *mbps == 0.0), "{controller}: {seconds:?}");
-        assert!(seconds[42..].iter().all(|mbps| *mbps > 15.0), "{controller}: {seconds:?}");
+        // ProbeRTT takes a quarter of a second.
+        assert!(seconds[42..].iter().all(|mbps| *mbps > 14.0), "{controller}: {seconds:?}");
     }
 }
 
