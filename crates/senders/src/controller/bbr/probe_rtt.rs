@@ -36,9 +36,8 @@ impl MinRtt {
 }
 
 impl Machine {
-    /// ccwg-bbr 4.3.4.4: UpdateMinRTT; the two windows of tcp_bbr2.c bbr_update_min_rtt, which coincide in
-    /// version 3. A sample equal to the smallest renews it in version 2 only: google/bbr v2alpha has `<=`, v3
-    /// and the draft `<`.
+    /// ccwg-bbr 4.3.4.4: UpdateMinRTT; the two windows of google/bbr's bbr_update_min_rtt. A sample equal to
+    /// the smallest renews it in version 2 only: google/bbr v2alpha has `<=`, v3 and the draft `<`.
     pub(super) fn update_min_rtt(&mut self, event: &AckEvent<'_>) {
         let gain = self.settings.probe_rtt_cwnd_gain;
         self.min_rtt.expired =

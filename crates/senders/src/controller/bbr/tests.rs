@@ -32,12 +32,31 @@ fn first_probe(mut controller: impl Controller) -> Option<Duration> {
 }
 
 /// linux 5.11 tcp_bbr.c and google/bbr v3 tcp_bbr.c, bbr_update_min_rtt: only a smaller RTT renews the
-/// estimate. The first sample, at 100 ms, is 10 s old at 10.1 s and too old one ACK later.
+/// estimate. The first sample, at 100 ms, is 10 s old at 10.1 s and too old one ACK later. In version 3 the
+/// interval is 5 s (ccwg-bbr 4.3.4).
 #[test]
 fn an_rtt_equal_to_the_smallest_does_not_postpone_probe_rtt_in_versions_1_and_3() {
-    let begins = Some(Duration::from_millis(10_200));
-    assert_eq!(first_probe(v1::Bbr::new(v1::Config::default(), &connection(10))), begins, "version 1");
-    assert_eq!(first_probe(Machine::new(v3::Config::default(), &connection(10))), begins, "version 3");
+    let first = first_probe(v1::Bbr::new(v1::Config::default(), &connection(10)));
+    assert_eq!(first, Some(Duration::from_millis(10_200)), "version 1");
+    let third = first_probe(Machine::new(v3::Config::default(), &connection(10)));
+    assert_eq!(third, Some(Duration::from_millis(5_200)), "version 3");
+}
+
+/// ccwg-bbr 4.3.4 and 4.5.7: the window of min_rtt, 10 s, is longer than the interval of ProbeRTT, 5 s. So the
+/// smallest RTT, met at 100 ms only, outlives the ProbeRTT of 5.2 s, and gives way at 10.2 s.
+#[test]
+fn min_rtt_outlives_the_first_probe_rtt() {
+    let longer = Duration::from_millis(150);
+    let mut machine = Machine::new(v3::Config::default(), &connection(10));
+    for number in 1..=102 {
+        let now = Time::ZERO + RTT * number;
+        machine.on_send(&send(now, number, packets(1)));
+        let acked =
+            [PacketInfo { delivered: packets(number - 1), ..packet(number, now.saturating_sub(RTT)) }];
+        let rtt = if number == 1 { RTT } else { longer };
+        machine.on_ack(&AckEvent { delivered: packets(number), ..ack(now, &acked, rtt) });
+        assert_eq!(machine.min_rtt.value, if number < 102 { RTT } else { longer }, "at {now:?}");
+    }
 }
 
 /// google/bbr v2alpha tcp_bbr2.c, bbr_update_min_rtt: `rs->rtt_us <= bbr->probe_rtt_min_us`.
@@ -149,7 +168,7 @@ fn the_first_ack_after_a_pause_lets_probe_rtt_come_again() {
     assert_eq!(first_probe(bbr), Some(Duration::from_millis(10_200)));
     let mut machine = Machine::new(v3::Config::default(), &connection(10));
     machine.on_idle_restart(&idle(Time::ZERO, Duration::from_secs(1)));
-    assert_eq!(first_probe(machine), Some(Duration::from_millis(10_200)));
+    assert_eq!(first_probe(machine), Some(Duration::from_millis(5_200)));
 }
 
 /// An ACK of one packet at `millis` while the host is in `recovery`.

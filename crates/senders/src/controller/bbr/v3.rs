@@ -15,7 +15,7 @@
 //!                                    after the last probe
 //! Refill    1            2           one round
 //! Up        1.25         2.25        three rounds without 25 % more bandwidth, or losses > 2 %
-//! ProbeRTT  1            0.5         200 ms and a round; begins when min_rtt is 10 s old
+//! ProbeRTT  1            0.5         200 ms and a round; begins 5 s after the smallest recent RTT
 //!
 //! losses > 2 % while probing: inflight_longterm = max(in flight when they began, 0.7 min(BDP, cwnd)), then
 //!                             Down
@@ -32,7 +32,8 @@
 //! | Beta | `beta` | 1 | 0.7 | ccwg-bbr 4.5.10.2 |
 //! | LossThresh | `loss_threshold` | share | 0.02 | ccwg-bbr 4.3.1.3 |
 //! | Headroom | `headroom` | share | 0.15 | ccwg-bbr 4.6.1 |
-//! | ProbeRTTInterval | `probe_rtt_interval` | time | 10 s | ccwg-bbr 4.3.4 |
+//! | ProbeRTTInterval | `probe_rtt_interval` | time | 5 s | ccwg-bbr 4.3.4 |
+//! | MinRTTFilterLen | none: 10 s, or the interval if that is longer | time | 10 s | ccwg-bbr 4.5.7 |
 //! | ProbeRTTDuration | `probe_rtt_time` | time | 200 ms | ccwg-bbr 4.3.4.1 |
 //! | ecn_factor | `ecn_factor` | 1 | 1/3 | google/bbr v3 tcp_bbr.c, `bbr_ecn_factor` |
 //! | ecn_thresh | `ecn_threshold` | share | 0.5 | google/bbr v3 tcp_bbr.c, `bbr_ecn_thresh` |
@@ -41,8 +42,8 @@
 //! Deviations: D1 `extra_acked` is the maximum of two successive stretches of five rounds (one in Startup),
 //! as in all of Google's versions, not a filter of ten. D2 a lost range counts as one for each ACK that
 //! reports a loss (as there). D3 packets are paced one by one; the send quantum enters the window's floor
-//! only. D4 the age of min_rtt and the length of ProbeRTT are the same interval, as the newer revisions of
-//! the draft have it; earlier ones and google/bbr v3 used 5 s.
+//! only. D4 an RTT as small as min_rtt renews min_rtt's age (`<=`), as in google/bbr v3, where the draft
+//! has `<`; the time of the next ProbeRTT follows the `<` that both have.
 //! D5 without a measured handshake the first window is paced as if the RTT were 1 ms, as the draft
 //! prescribes. D6 the draft leaves ECN open: none by default. `ecn` switches on what google/bbr's version 3
 //! does on routes that are marked for it (`ecn.rs`).
@@ -72,7 +73,7 @@ parameters! {
         /// Share of the long-term bound left free while cruising.
         headroom: f64 = 0.15, in 0.0..=0.9, from "ccwg-bbr 4.6.1";
         /// How old the smallest RTT may become before ProbeRTT looks for it again.
-        probe_rtt_interval: Duration = Duration::from_secs(10), in Duration::from_millis(100)..=Duration::from_secs(1000),
+        probe_rtt_interval: Duration = Duration::from_secs(5), in Duration::from_millis(100)..=Duration::from_secs(1000),
             from "ccwg-bbr 4.3.4";
         /// How long ProbeRTT holds half a bandwidth-delay product in flight.
         probe_rtt_time: Duration = Duration::from_millis(200), in Duration::from_millis(1)..=Duration::from_secs(10),
@@ -106,7 +107,8 @@ impl From<Config> for BbrSettings {
             beta: config.beta,
             headroom: config.headroom,
             startup_losses: 6,
-            min_rtt_window: config.probe_rtt_interval,
+            // ccwg-bbr 4.5.7: the window covers a whole interval of ProbeRTT.
+            min_rtt_window: Duration::from_secs(10).max(config.probe_rtt_interval),
             probe_rtt_interval: config.probe_rtt_interval,
             probe_rtt_time: config.probe_rtt_time,
             probe_wait: Duration::from_secs(2),
