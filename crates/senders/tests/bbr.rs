@@ -201,7 +201,8 @@ fn v3_probes_in_its_cycle() {
 /// With a bandwidth-delay product of 20 packets, a probe comes every 20 rounds, as Reno's losses would.
 #[test]
 fn v3_probes_at_renos_pace_where_that_is_faster() {
-    // 6 Mbit/s over 40 ms: 20 rounds are 0.8 s, sooner than the clock's 2 to 3 s. No ProbeRTT interrupts them.
+    // 6 Mbit/s over 40 ms: 20 rounds are 0.8 s, sooner than the clock's 2 to 3 s. No ProbeRTT interrupts
+    // them.
     let flow = FlowSpec {
         options: &[("probe_rtt_interval", "10s")],
         ..FlowSpec::bulk("bbr3", Duration::from_millis(40))
@@ -292,8 +293,8 @@ fn v3_follows_tenfold_changes() {
 }
 
 /// Without losses versions 1 and 3 converge to equal shares. Version 2 gets there only slowly, the flaw for
-/// which version 3 was made (bandwidth convergence, in the notes on its release). Version 3 takes a minute and
-/// more: each ProbeRTT, every 5 s, interrupts the probes that let the later flow grow.
+/// which version 3 was made (bandwidth convergence, in the notes on its release). Version 3 takes a minute
+/// and more: each ProbeRTT, every 5 s, interrupts the probes that let the later flow grow.
 #[test]
 fn two_flows_of_a_version_share_the_link() {
     for (version, fairness) in [("bbr", 0.97), ("bbr2", 0.8), ("bbr3", 0.97)] {
