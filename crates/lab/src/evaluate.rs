@@ -20,7 +20,7 @@ use brakelight_registry::{DEFAULT_CONTROLLER, Registry};
 use brakelight_scenario::cost::Cost;
 use brakelight_scenario::documents::{Criterion, Evaluated, Evaluation, Judgment, Point};
 use brakelight_scenario::experiment::{
-    self, Assertion, Check, EVALUATIONS, Experiment, Margin, TESTED, Table,
+    self, Assertion, Check, EVALUATIONS, Experiment, Margin, TESTED, TESTED_BESIDE_OTHERS, Table,
 };
 use brakelight_scenario::identity::sha256;
 use brakelight_scenario::outcome::Run;
@@ -172,7 +172,7 @@ impl Plan {
                 return Err(Error::Evaluate(format!("`{name}` is given twice; give every scheme once")));
             }
             let planned =
-                files(kit, level).into_iter().map(|(file, text)| planned(registry, file, text, &name));
+                files(kit, level).into_iter().map(|(file, text)| planned(registry, file, text, scheme));
             plan.schemes.push((name.clone(), planned.collect::<Result<_, _>>()?));
         }
         Ok(plan)
@@ -277,18 +277,28 @@ fn said(panic: &(dyn Any + Send)) -> &str {
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("nothing")
 }
 
-fn planned(registry: &Registry, name: &str, text: &str, scheme: &str) -> Result<Planned, Error> {
-    let own = text.replace(TESTED, scheme);
+fn planned(registry: &Registry, name: &str, text: &str, scheme: &Scheme) -> Result<Planned, Error> {
+    let own = text_for(text, scheme);
     let (experiment, refused) = match experiment::read_with(registry, name, &own) {
         Ok(experiment) => (experiment, None),
         Err(error) => {
             // What is wrong with the file itself is wrong with any scheme.
-            let read = |other: &str| experiment::read_with(registry, name, &text.replace(TESTED, other));
+            let read = |other: &str| {
+                let other = Scheme::parse(other).expect("a stand-in is registered");
+                experiment::read_with(registry, name, &text_for(text, &other))
+            };
             let [first, second] = STAND_INS;
             (read(first).or_else(|_| read(second))?, Some(in_short(&error.problem)))
         }
     };
     Ok(Planned { name: name.to_string(), text: own, experiment, refused })
+}
+
+/// The text of a file with `scheme` in it. Beside the standard controls it may take another form.
+fn text_for(text: &str, scheme: &Scheme) -> String {
+    let standard = Scheme::parse(DEFAULT_CONTROLLER).expect("the default controller is registered");
+    let beside = scheme.beside(&standard).unwrap_or_else(|| scheme.clone());
+    text.replace(TESTED, &scheme.to_string()).replace(TESTED_BESIDE_OTHERS, &beside.to_string())
 }
 
 /// What is wrong, without the long list of what would be valid.

@@ -43,7 +43,7 @@ mod read;
 mod table;
 mod tables;
 
-pub use embedded::{EMBEDDED, EVALUATIONS, TESTED};
+pub use embedded::{EMBEDDED, EVALUATIONS, TESTED, TESTED_BESIDE_OTHERS};
 pub use expression::{Expression, ExpressionError, Fault, Grid, PARETO_MARGIN, TOLERANCE, Target, Value};
 pub use margin::Margin;
 pub use read::{deserialize_with, read, read_with};

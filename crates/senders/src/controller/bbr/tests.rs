@@ -42,8 +42,8 @@ fn an_rtt_equal_to_the_smallest_does_not_postpone_probe_rtt_in_versions_1_and_3(
     assert_eq!(third, Some(Duration::from_millis(5_200)), "version 3");
 }
 
-/// ccwg-bbr 4.3.4 and 4.5.7: the window of min_rtt, 10 s, is longer than the interval of ProbeRTT, 5 s. So the
-/// smallest RTT, met at 100 ms only, outlives the ProbeRTT of 5.2 s, and gives way at 10.2 s.
+/// ccwg-bbr 4.3.4 and 4.5.7: the window of min_rtt, 10 s, is longer than the interval of ProbeRTT, 5 s. So
+/// the smallest RTT, met at 100 ms only, outlives the ProbeRTT of 5.2 s, and gives way at 10.2 s.
 #[test]
 fn min_rtt_outlives_the_first_probe_rtt() {
     let longer = Duration::from_millis(150);
