@@ -89,6 +89,24 @@ pub trait Packet {
     fn acknowledgement(&self) -> Option<Acknowledgement> {
         None
     }
+    /// Returns where in its stream the data that it carries begins, in the unit of
+    /// [`Acknowledgement::cumulative`], where routers can read it: not of QUIC.
+    fn sequence(&self) -> Option<u32> {
+        None
+    }
+    /// Returns TCP's timestamp, TSval (rfc7323 3.2), in milliseconds of its sender's clock, where routers can
+    /// read it.
+    fn timestamp(&self) -> Option<u32> {
+        None
+    }
+    /// Returns whether it travels towards the sender of its flow's data, where that can be told.
+    fn travels_back(&self) -> bool {
+        false
+    }
+    /// Returns whether a router made it, to measure a round trip: see [`Duplicate::probe`].
+    fn is_probe(&self) -> bool {
+        false
+    }
     /// Returns a number of the host that sent it: the flow's, where nothing else is known.
     fn source_host(&self) -> u32 {
         self.flow().0
@@ -197,12 +215,23 @@ impl Tunnel {
     }
 }
 
+/// The size of a router's echo request at the IP layer, in bytes: 56 of payload, which is the default of
+/// `fping(8)` and `ping(8)`, 8 of ICMP and 20 of IPv4.
+pub const PROBE_SIZE: u32 = 84;
+
 /// A packet of which a path element can make a second one. The copy gets an identity of its own. What a
 /// simulation or an emulator sends along its paths is of this kind; it owns all that it holds, so that it can
 /// be put [behind a pointer](BoxedPacket).
 pub trait Duplicate: Packet + Clone + Send + Sync + 'static {
     /// Returns the same packet under another identity.
     fn duplicate(&self, id: PacketId) -> Self;
+
+    /// Returns an echo request of [`PROBE_SIZE`] bytes that a router sends at `now` along this packet's path.
+    /// Where that path ends it turns around and comes back as the reply. `None` where the host carries no
+    /// packets of routers.
+    fn probe(&self, _id: PacketId, _now: Time) -> Option<Self> {
+        None
+    }
 }
 
 /// A congestion header of a scheme that needs more than two bits. It rides in simulated packets, 16 bytes at

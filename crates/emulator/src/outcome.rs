@@ -127,6 +127,7 @@ impl Directions {
             unfairness: None,
             links: self.links(length),
             flows,
+            shapers: Vec::new(),
             run_id: None,
             setup: None,
             deployment: None,

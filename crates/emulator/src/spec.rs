@@ -133,6 +133,15 @@ pub enum SpecError {
         /// Those that work.
         valid: String,
     },
+    /// A shaper's setter asks for what only a simulation has.
+    #[error(
+        "shaper: setter = `{name}` must know the link's true rate, which a shaper before real packets does not: \
+         valid are setter=fixed/rate=20Mbps, setter=autorate, setter=follow"
+    )]
+    Setter {
+        /// The setter.
+        name: &'static str,
+    },
     /// A scenario's link asks for what only a simulation has.
     #[error("link `{name}`: {reason}")]
     Link {
@@ -328,6 +337,11 @@ pub fn parse_element_with(registry: &Registry, text: &str) -> Result<ElementConf
         let alone = |name: &&str| ElementConfig::new(name, &[]).is_ok_and(|config| !is_tunnel(config.role()));
         let valid: Vec<_> = ELEMENTS.iter().map(|entry| entry.name).filter(alone).collect();
         return Err(SpecError::Tunnel { name: element.name(), valid: valid.join(", ") });
+    }
+    if let ElementConfig::Shaper(shaper) = &*element
+        && shaper.setter.needs_link()
+    {
+        return Err(SpecError::Setter { name: shaper.setter.name() });
     }
     Ok((*element).clone())
 }

@@ -19,7 +19,8 @@ use super::link::restart::Restarting;
 use super::link::{Link, Service, adjusted, fixed, steps, traced};
 use super::{
     ack_loss, ack_thin, cellular, circuit_breaker, decapsulate, delay, delay_steps, duplicate, encapsulate,
-    gilbert_elliott, jitter, loss, loss_steps, nr, policer, reorder, replay, rewrite, varying_delay, wifi,
+    gilbert_elliott, jitter, loss, loss_steps, nr, policer, reorder, replay, rewrite, shaper, varying_delay,
+    wifi,
 };
 use crate::{BoxedElement, CustomElementConfig, CustomRadioConfig, DynElement, DynRadio};
 
@@ -57,6 +58,8 @@ pub enum Role {
     TunnelBegins,
     /// A tunnel ends.
     TunnelEnds,
+    /// It is one for all flows that name it with the same options, and their ACKs pass it on their way back.
+    Shaper,
 }
 
 macro_rules! elements {
@@ -180,6 +183,8 @@ elements! {
         "Loss in bursts: a Markov chain of a good and a bad state (Gilbert 1960, Elliott 1963)";
     Policer(policer::Policer) = "policer", order |_| Order::Kept, role Plain,
         "A token bucket that drops what exceeds a rate, without a queue (Flach 2016)";
+    Shaper(shaper::Shaper) = "shaper", order |_| Order::PerFlow, role Shaper,
+        "A queue served at a rate that a setter chooses, before or behind a link that it does not own";
     CircuitBreaker(circuit_breaker::CircuitBreaker) = "circuit-breaker", order |_| Order::Kept, role Plain,
         "A circuit breaker that stops all traffic once it exceeds a rate for long (RFC 8084)";
     Jitter(jitter::Jitter) = "jitter", order |config| if config.keep_order { Order::Kept } else { Order::Free }, role Plain,
@@ -240,6 +245,7 @@ impl<P: Duplicate> AnyElement<P> {
             AnyElement::Delaying(link) => visit(link.link().queue()),
             AnyElement::LightHeavy(link) => visit(link.link().queue()),
             AnyElement::Radio(radio) => radio.for_each_queue(visit),
+            AnyElement::Shaper(shaper) => visit(shaper.queue()),
             _ => {}
         }
     }

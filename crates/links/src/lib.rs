@@ -1,5 +1,5 @@
-//! Path elements: what a packet passes between its sender and its receiver. Links own a queue; delay lines,
-//! lossy stretches and rewriters do not. Radios own several queues, and a channel.
+//! Path elements: what a packet passes between its sender and its receiver. Links and shapers own a
+//! queue; delay lines, lossy stretches and rewriters do not. Radios own several queues, and a channel.
 //!
 //! Simulator and emulator run the same elements: see the contract of
 //! [`PathElement`](brakelight_core::path). To add one: a new file here and a `mod` and a line in
@@ -37,6 +37,7 @@ pub mod policer;
 pub mod reorder;
 pub mod replay;
 pub mod rewrite;
+pub mod shaper;
 pub mod trace;
 pub mod trains;
 pub mod varying_delay;

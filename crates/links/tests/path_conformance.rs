@@ -14,6 +14,10 @@ fn element_cases() -> Vec<Case> {
         ("gilbert-elliott", &[("p", "0.1"), ("r", "0.3"), ("loss_good", "0.05"), ("loss_bad", "0.9")]),
         ("policer", &[("rate", "3Mbps"), ("burst", "4500B")]),
         ("policer", &[("rate", "64kbps"), ("burst", "1500B")]),
+        ("shaper", &[("queue", "droptail"), ("setter", "fixed/rate=12Mbps"), ("limit", "60pkt")]),
+        ("shaper", &[("queue", "fq_codel"), ("setter", "autorate")]),
+        ("shaper", &[("queue", "codel"), ("setter", "follow"), ("side", "down")]),
+        ("shaper", &[("setter", "oracle")]),
         (
             "circuit-breaker",
             &[

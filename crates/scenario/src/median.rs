@@ -8,7 +8,7 @@ use crate::deployment::Deployment;
 use crate::identity::RunId;
 use crate::outcome::{
     Fairness, FlowOutcome, Interval95, Lateness, LinkOutcome, MarkCounts, Mode, Responsiveness, Run,
-    SecondHalf, Setup, SignalDelay, Spread, Summary, Versus,
+    SecondHalf, Setup, ShaperOutcome, SignalDelay, Spread, Summary, Versus,
 };
 
 /// Returns the middle of `values`; the mean of the middle two of an even number. None without values.
@@ -146,7 +146,7 @@ merge_fields! {
     Run {
         scheme, trace, seed, duration_s, capacity_mbps, throughput_mbps, goodput_mbps, utilization, queueing_delay_ms,
         one_way_delay_ms, rtt_ms, responsiveness, second_half, signal_delay_ms, loss_percent, delivered_packets, dropped_packets, sent_packets,
-        left_packets, retransmitted_packets, marks, jain, unfairness, links, flows, run_id, setup,
+        left_packets, retransmitted_packets, marks, jain, unfairness, links, flows, shapers, run_id, setup,
         deployment, spread, interval95, modes, fairness, versus, lateness_ms, unreliable, unreliable_because,
     }
     LinkOutcome {
@@ -159,6 +159,7 @@ merge_fields! {
     Fairness {
         own_mbps, own_p95_ms, competitor_mbps, competitor_p95_ms, share, harm_throughput, harm_delay,
     }
+    ShaperOutcome { setter, rate_mbps, lowest_mbps, highest_mbps, blind, probes }
     Summary { mean, p50, p95, p99, max }
     SignalDelay { p95 }
     Responsiveness { rpm, working_latency_p98_ms }

@@ -34,6 +34,24 @@ pub struct Outcome {
     pub delays: Vec<[f64; 2]>,
 }
 
+/// What a shaper did in the whole run, while its setter was awake.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct ShaperOutcome {
+    /// The setter's name.
+    pub setter: String,
+    /// The mean of its rate over time.
+    pub rate_mbps: f64,
+    /// The lowest rate.
+    pub lowest_mbps: f64,
+    /// The highest rate.
+    pub highest_mbps: f64,
+    /// The share of the time in which it said that nothing it measures shows the link's queue, 0 to 1.
+    pub blind: f64,
+    /// Echo requests sent.
+    pub probes: u64,
+}
+
 /// The summary of one run, or the median of several.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -98,6 +116,9 @@ pub struct Run {
     pub links: Vec<LinkOutcome>,
     /// Every flow, in the scenario's order.
     pub flows: Vec<FlowOutcome>,
+    /// Every shaper, in the order in which flows name them. Left out where there is none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub shapers: Vec<ShaperOutcome>,
     /// The identity of the run, or of the set of runs that the row is the median of; none for what is not a
     /// whole run of a scenario.
     #[serde(skip_serializing_if = "Option::is_none")]

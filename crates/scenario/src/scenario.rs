@@ -12,6 +12,7 @@ use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Limit, Rate};
 use brakelight_links::elements::{ELEMENTS, ElementConfig, RadioConfig, Role};
 pub use brakelight_links::link::restart::{Restart, Waiting};
+use brakelight_links::shaper::Side;
 use brakelight_registry::{BuildError, ControllerConfig, FeedbackConfig, Host, QueueConfig, Registry, find};
 
 use crate::clock::Clock;
@@ -221,6 +222,13 @@ impl Scenario {
         self.links.iter().position(|link| link.name == name)
     }
 
+    /// Returns whether a queue or a shaper reads what packets acknowledge.
+    pub fn acks_are_read(&self) -> bool {
+        let shapes = |hop: &Hop| matches!(hop, Hop::Element(element) if element.role() == Role::Shaper);
+        self.links.iter().any(|link| link.queue.reads_acks())
+            || self.flows.iter().any(|flow| flow.path.iter().any(shapes))
+    }
+
     /// Returns how many flows there are, each of [`FlowSpec::count`] counted.
     pub fn flow_count(&self) -> u64 {
         self.flows.iter().map(|flow| u64::from(flow.count)).sum()
@@ -368,6 +376,22 @@ impl FlowSpec {
         match direction {
             Direction::Forward => &self.path,
             Direction::Reverse => &self.reverse,
+        }
+    }
+
+    /// Returns the name of the link that the shaper at `place` of [`path`](Self::path) stands before or
+    /// behind: the nearest on that side. `None` if that hop is no shaper, or no link is there.
+    pub fn shaped_link(&self, place: usize) -> Option<&str> {
+        let Hop::Element(element) = self.path.get(place)? else { return None };
+        let ElementConfig::Shaper(shaper) = element.config() else { return None };
+        let name = |hop: &Hop| matches!(hop, Hop::Link(_));
+        let hop = match shaper.side {
+            Side::Up => self.path[place + 1..].iter().find(|hop| name(hop)),
+            Side::Down => self.path[..place].iter().rev().find(|hop| name(hop)),
+        };
+        match hop? {
+            Hop::Link(name) => Some(name),
+            Hop::Element(_) => None,
         }
     }
 

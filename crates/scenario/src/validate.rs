@@ -10,8 +10,9 @@ use brakelight_apps::request_response::MOST_REQUEST;
 use brakelight_apps::socket::MOST_MESSAGE;
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Bytes, Limit, Rate};
-use brakelight_links::elements::{ELEMENTS, Role};
+use brakelight_links::elements::{ELEMENTS, ElementConfig, Role};
 use brakelight_links::link::{fixed, steps};
+use brakelight_links::shaper::Side;
 use brakelight_registry::{Host, LinkKind, Misfit};
 
 use crate::agreement::{Difference, difference};
@@ -258,6 +259,7 @@ impl Scenario {
             }
         }
         check.tunnels(key, hops)?;
+        self.shapers(flow, forward, &check, key)?;
         if forward && seen.is_empty() {
             return check.contradiction(key, "holds no link: give at least one".to_string());
         }
@@ -284,6 +286,44 @@ impl Scenario {
     }
 }
 
+impl Scenario {
+    /// Shapers stand on the way of the data, and those whose setter must know a link have one beside them.
+    fn shapers(
+        &self,
+        flow: &FlowSpec,
+        forward: bool,
+        check: &Check,
+        key: &'static str,
+    ) -> Result<(), Invalid> {
+        let hops = if forward { &flow.path } else { &flow.reverse };
+        for (place, hop) in hops.iter().enumerate() {
+            let Hop::Element(element) = hop else { continue };
+            let ElementConfig::Shaper(shaper) = element.config() else { continue };
+            if !forward {
+                let reason = format!(
+                    "`{}` stands on the way of the data: put it on `path`, and ACKs pass it on their way back",
+                    element.words()
+                );
+                return check.contradiction(key, reason);
+            }
+            let link =
+                flow.shaped_link(place).and_then(|name| self.links.iter().find(|link| link.name == name));
+            let known = link.is_some_and(|link| !matches!(link.service, Service::Radio(_)));
+            if shaper.setter.needs_link() && !known {
+                let side = if shaper.side == Side::Up { "behind" } else { "before" };
+                let reason = format!(
+                    "`{}`: the setter `{}` must know the rate of a link {side} it: put a link with a trace, a rate or \
+                     steps there, or give `setter=fixed/rate=20Mbps`, `setter=autorate` or `setter=follow`",
+                    element.words(),
+                    shaper.setter.name()
+                );
+                return check.contradiction(key, reason);
+            }
+        }
+        Ok(())
+    }
+}
+
 /// How long a full packet of `flow` can wait in the link's queue, where that follows from the scenario.
 fn longest_wait(link: &LinkSpec, flow: &FlowSpec) -> Option<Duration> {
     let Service::Fixed(rate) = &link.service else { return None };
@@ -301,7 +341,7 @@ impl Check {
             let begins = match element.role() {
                 Role::TunnelBegins => true,
                 Role::TunnelEnds => false,
-                Role::Plain | Role::Propagation => continue,
+                Role::Plain | Role::Propagation | Role::Shaper => continue,
             };
             if begins == inside {
                 let reason = match begins {

@@ -14,11 +14,13 @@ use brakelight_core::packet::{Duplicate, Tunnel};
 use brakelight_core::path::Site;
 use brakelight_core::time::Duration;
 use brakelight_links::delay;
-use brakelight_links::elements::{AnyElement, AnyService, ElementConfig};
+use brakelight_links::elements::{AnyElement, AnyService, ElementConfig, Role};
+use brakelight_links::shaper::Side;
 use brakelight_links::trace::Trace;
 use brakelight_registry::AnyQueue;
 use brakelight_scenario::build::site;
 use brakelight_scenario::scenario::{Direction, FlowSpec, Hop, LinkSpec, Scenario, Service};
+use brakelight_scenario::scheme_string::SchemeString;
 
 use crate::engine::Routes;
 
@@ -79,6 +81,7 @@ impl<P: Duplicate> Network<P> {
             delays: BTreeMap::new(),
             replays: BTreeMap::new(),
             shared: BTreeMap::new(),
+            shapers: BTreeMap::new(),
         };
         let mut forward_links = Vec::new();
         for flow in &scenario.flows {
@@ -146,6 +149,8 @@ struct Builder<'a, P> {
     replays: BTreeMap<(usize, bool), usize>,
     /// Routes already laid, by the elements they pass.
     shared: BTreeMap<Vec<usize>, u32>,
+    /// Shapers, by their options: one serves all flows that name it alike.
+    shapers: BTreeMap<String, usize>,
 }
 
 impl<'a, P: Duplicate> Builder<'a, P> {
@@ -164,6 +169,9 @@ impl<'a, P: Duplicate> Builder<'a, P> {
                     delayed |= self.replay(link, Direction::Forward, &mut elements);
                     delayed |= !self.scenario.links[link].delay.is_zero();
                 }
+                Hop::Element(config) if config.role() == Role::Shaper => {
+                    elements.push(self.shaper(flow, place, config));
+                }
                 Hop::Element(config) => {
                     let name = format!("{direction:?} {place} {} {}", config.name(), flow.name_of(index));
                     let element = config.build(self.site(&name));
@@ -181,6 +189,9 @@ impl<'a, P: Duplicate> Builder<'a, P> {
         if !delay.is_zero() && !delayed {
             elements.push(self.delay(delay, direction == Direction::Forward));
         }
+        if direction == Direction::Reverse {
+            self.pass_back(flow, &mut elements);
+        }
         Ok(match self.shared.get(&elements) {
             Some(&route) => route,
             None => {
@@ -189,6 +200,43 @@ impl<'a, P: Duplicate> Builder<'a, P> {
                 route
             }
         })
+    }
+
+    /// The shaper at `place` of the path of `flow`, which stands before or behind the nearest link on its
+    /// side.
+    fn shaper(&mut self, flow: &FlowSpec, place: usize, config: &SchemeString<ElementConfig>) -> usize {
+        let key = config.words().to_string();
+        if let Some(&element) = self.shapers.get(&key) {
+            return element;
+        }
+        let mut element = config.build(self.site(&format!("shaper {key}")));
+        let link = flow.shaped_link(place).and_then(|name| self.scenario.link(name));
+        let service = link.and_then(|link| match &self.elements[link] {
+            AnyElement::Link(link) => Some(link.service()),
+            AnyElement::Restarting(link) => Some(link.link().service()),
+            AnyElement::Delaying(link) => Some(link.link().service()),
+            AnyElement::LightHeavy(link) => Some(link.link().service()),
+            _ => None,
+        });
+        if let (Some(service), AnyElement::Shaper(shaper)) = (service, &mut element) {
+            shaper.set_truth(service);
+        }
+        let element = self.add(element);
+        self.shapers.insert(key, element);
+        element
+    }
+
+    /// Lets what comes back pass the shapers of the path: first those behind the link, last those before it.
+    fn pass_back(&self, flow: &FlowSpec, route: &mut Vec<usize>) {
+        for hop in &flow.path {
+            let Hop::Element(config) = hop else { continue };
+            let ElementConfig::Shaper(settings) = &**config else { continue };
+            let Some(&element) = self.shapers.get(&config.words().to_string()) else { continue };
+            match settings.side {
+                Side::Up => route.push(element),
+                Side::Down => route.insert(0, element),
+            }
+        }
     }
 
     fn link(&self, hop: &Hop) -> Option<usize> {

@@ -7,7 +7,7 @@ use std::fmt;
 
 use brakelight_core::ecn::{Ecn, Encoding};
 use brakelight_core::packet::{
-    Acknowledgement, Block, Direction, Duplicate, FlowId, Header, Packet, PacketId, Tunnel,
+    Acknowledgement, Block, Direction, Duplicate, FlowId, Header, PROBE_SIZE, Packet, PacketId, Tunnel,
 };
 use brakelight_core::time::{Duration, Time};
 
@@ -104,6 +104,8 @@ pub enum Kind {
         /// How long ago that one had arrived, in microseconds.
         held_us: u32,
     },
+    /// A router's echo request, or the reply to it.
+    Probe,
     /// A packet of a real stack, whose bytes lie in the endpoint.
     Wire {
         /// Where.
@@ -131,10 +133,12 @@ const ENCODINGS: [Encoding; 8] = {
 /// In [`SimPacket::way`].
 const REVERSE: u8 = 1;
 const CWR: u8 = 2;
-/// Routers can read what it acknowledges; whether a newer one may replace it; and TCP's ECE.
+/// Routers can read what it acknowledges, or its sequence number; whether a newer one may replace it; and TCP's ECE.
 const TELLS: u8 = 4;
 const REPLACEABLE: u8 = 8;
 const ECE: u8 = 16;
+/// It is a reply to a probe.
+const TURNED: u8 = 32;
 
 /// Tags of [`Kind`]; a [`Kind::Wire`] without data has one of its own.
 const DATA: u8 = 0;
@@ -142,6 +146,10 @@ const ACK: u8 = 1;
 const DATAGRAM: u8 = 2;
 const WIRE: u8 = 3;
 const WIRE_ACK: u8 = 4;
+const PROBE: u8 = 5;
+
+/// In the place of a connection's number: probes are a flow of their own to queues.
+const OF_PROBES: u32 = u32::MAX;
 
 impl SimPacket {
     /// Returns a packet that has entered nothing yet.
@@ -152,6 +160,7 @@ impl SimPacket {
             Kind::Data { number, segment, header } => (DATA, [number, segment], words_of(header)),
             Kind::Ack { slot, generation } => (ACK, [slot, generation], [0; 4]),
             Kind::Datagram { number, echo, held_us } => (DATAGRAM, [number, echo], [held_us, 0, 0, 0]),
+            Kind::Probe => (PROBE, [0; 2], [0; 4]),
             Kind::Wire { slot, generation, hash, data } => {
                 (if data { WIRE } else { WIRE_ACK }, [slot, generation], [u32::from(hash), 0, 0, 0])
             }
@@ -181,6 +190,7 @@ impl SimPacket {
             DATA => Kind::Data { number: first, segment: second, header: self.header() },
             ACK => Kind::Ack { slot: first, generation: second },
             DATAGRAM => Kind::Datagram { number: first, echo: second, held_us: third },
+            PROBE => Kind::Probe,
             tag => Kind::Wire { slot: first, generation: second, hash: third as u16, data: tag == WIRE },
         }
     }
@@ -195,6 +205,12 @@ impl SimPacket {
         self.words[3..].copy_from_slice(&blocks);
         let flag = |flag: u8, on: bool| if on { flag } else { 0 };
         self.way |= TELLS | flag(REPLACEABLE, says.replaceable) | flag(ECE, says.echo & 1 != 0);
+    }
+
+    /// Lets routers read TCP's sequence number, which counts segments, and timestamp.
+    #[inline]
+    pub fn set_readable(&mut self) {
+        self.way |= TELLS;
     }
 
     /// Returns whether it carries TCP's CWR.
@@ -319,7 +335,7 @@ impl Packet for SimPacket {
         self.kind == ACK
     }
     fn acknowledgement(&self) -> Option<Acknowledgement> {
-        if self.way & TELLS == 0 {
+        if self.way & TELLS == 0 || self.kind != ACK {
             return None;
         }
         let [_, _, cumulative, blocks @ ..] = self.words;
@@ -329,6 +345,21 @@ impl Packet for SimPacket {
             echo: u8::from(self.way & ECE != 0),
             replaceable: self.way & REPLACEABLE != 0,
         })
+    }
+    fn sequence(&self) -> Option<u32> {
+        (self.kind == DATA && self.way & TELLS != 0).then_some(self.words[1])
+    }
+    fn timestamp(&self) -> Option<u32> {
+        // Linux's clock of timestamps has ticks of a millisecond.
+        (self.way & TELLS != 0).then(|| (self.sent_at.as_nanos() / 1_000_000) as u32)
+    }
+    #[inline]
+    fn travels_back(&self) -> bool {
+        self.way & REVERSE != 0
+    }
+    #[inline]
+    fn is_probe(&self) -> bool {
+        self.kind == PROBE
     }
     /// Each flow has a host of its own at either end.
     #[inline]
@@ -354,6 +385,23 @@ impl Packet for SimPacket {
 impl Duplicate for SimPacket {
     fn duplicate(&self, id: PacketId) -> Self {
         SimPacket { id, ..*self }
+    }
+
+    fn probe(&self, id: PacketId, now: Time) -> Option<Self> {
+        Some(SimPacket {
+            id,
+            sent_at: now,
+            queued: Duration::ZERO,
+            connection: OF_PROBES,
+            words: [0; 6],
+            size: PROBE_SIZE as u16,
+            kind: PROBE,
+            ecn: Ecn::NotEct as u8,
+            encoding: Encoding::None as u8,
+            way: self.way & REVERSE,
+            tunnel: None,
+            ..*self
+        })
     }
 }
 
@@ -384,7 +432,15 @@ impl Routed for SimPacket {
     }
     #[inline]
     fn is_data(&self) -> bool {
-        !matches!(self.kind, ACK | WIRE_ACK)
+        !matches!(self.kind, ACK | WIRE_ACK | PROBE)
+    }
+    #[inline]
+    fn turn_around(&mut self) -> bool {
+        let turns = self.kind == PROBE && self.way & TURNED == 0;
+        if turns {
+            self.way = (self.way ^ REVERSE) | TURNED;
+        }
+        turns
     }
 }
 

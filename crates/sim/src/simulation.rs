@@ -23,7 +23,7 @@ use brakelight_scenario::measure::{
 };
 use brakelight_scenario::outcome::{
     FlowOutcome, FlowSeries, LinkLog, LinkOutcome, MarkCounts, Outcome, Responsiveness, Run, Series,
-    SignalDelay,
+    ShaperOutcome, SignalDelay,
 };
 use brakelight_scenario::scenario::{FlowSpec, Hop, Scenario, ack_delay};
 
@@ -480,6 +480,12 @@ impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
             unfairness: self.unfairness.as_ref().and_then(Unfairness::rate),
             links,
             flows,
+            shapers: self
+                .engine
+                .elements()
+                .iter()
+                .filter_map(|element| shaped(element, self.now()))
+                .collect(),
             run_id: None,
             setup: None,
             deployment: None,
@@ -580,12 +586,29 @@ pub fn flow_config(scenario: &Scenario, flow: &FlowSpec, id: u32, name: &str, st
         stop: flow.stop.map(|stop| Time::ZERO + stop),
         receiver_clock: flow.receiver_clock,
         jitter: flow.jitter,
-        acks_are_read: scenario.links.iter().any(|link| link.queue.config().reads_acks()),
+        acks_are_read: scenario.acks_are_read(),
         random: Random::stream(scenario.seed, &format!("host {name}")),
         controller_random: Random::stream(scenario.seed, &format!("controller {name}")),
         check_contract: false,
         record_stages: scenario.record.state,
     }
+}
+
+/// What the element did up to `now`, if it is a shaper.
+fn shaped(element: &AnyElement<SimPacket>, now: Time) -> Option<ShaperOutcome> {
+    let AnyElement::Shaper(shaper) = element else { return None };
+    let account = shaper.account(now);
+    let over = |sum: f64| if account.awake_s > 0.0 { sum / account.awake_s } else { 0.0 };
+    // A setter that never acts never sleeps either.
+    let rate = if account.awake_s > 0.0 { over(account.rate_bits) } else { shaper.rate().as_bps_f64() };
+    Some(ShaperOutcome {
+        setter: shaper.setter().to_string(),
+        rate_mbps: rate / 1e6,
+        lowest_mbps: account.lowest_bps / 1e6,
+        highest_mbps: account.highest_bps / 1e6,
+        blind: over(account.blind_s),
+        probes: account.probes,
+    })
 }
 
 /// How many marks each part of an element's queues made, of those that say so.

@@ -1,7 +1,9 @@
 //! A packet of nothing but its facts.
 
 use brakelight_core::ecn::{Ecn, Encoding};
-use brakelight_core::packet::{Acknowledgement, Duplicate, FlowId, Header, Packet, PacketId, Tunnel};
+use brakelight_core::packet::{
+    Acknowledgement, Duplicate, FlowId, Header, PROBE_SIZE, Packet, PacketId, Tunnel,
+};
 use brakelight_core::time::Time;
 
 /// A packet whose fields the test chooses.
@@ -27,9 +29,16 @@ pub struct Sample {
     pub ack: bool,
     /// What it acknowledges.
     pub acknowledgement: Option<Acknowledgement>,
+    /// Where in its stream its data begins; with it, routers can read when it was sent.
+    pub sequence: Option<u32>,
+    /// Whether it travels towards the sender of its flow's data.
+    pub back: bool,
 }
 
 impl Sample {
+    /// The flow of probes.
+    pub const PROBES: u32 = u32::MAX;
+
     /// Returns packet `id` of `size` bytes, of flow 0, without ECN.
     pub fn new(id: u64, size: u32) -> Self {
         Sample {
@@ -43,6 +52,8 @@ impl Sample {
             tunnel: None,
             ack: false,
             acknowledgement: None,
+            sequence: None,
+            back: false,
         }
     }
 
@@ -92,10 +103,27 @@ impl Packet for Sample {
     fn acknowledgement(&self) -> Option<Acknowledgement> {
         self.acknowledgement
     }
+    fn sequence(&self) -> Option<u32> {
+        self.sequence
+    }
+    fn timestamp(&self) -> Option<u32> {
+        self.sequence.and(self.sent_at).map(|at| (at.as_nanos() / 1_000_000) as u32)
+    }
+    fn travels_back(&self) -> bool {
+        self.back
+    }
+    fn is_probe(&self) -> bool {
+        self.flow == Sample::PROBES
+    }
 }
 
 impl Duplicate for Sample {
     fn duplicate(&self, id: PacketId) -> Self {
         Sample { id: id.0, ..*self }
+    }
+
+    fn probe(&self, id: PacketId, now: Time) -> Option<Self> {
+        let flow = Sample::PROBES;
+        Some(Sample { flow, sent_at: Some(now), back: self.back, ..Sample::new(id.0, PROBE_SIZE) })
     }
 }

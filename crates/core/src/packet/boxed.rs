@@ -19,6 +19,7 @@ pub struct BoxedPacket(Box<dyn Inner>);
 trait Inner: Packet + Any + Send + Sync {
     fn clone_boxed(&self) -> Box<dyn Inner>;
     fn duplicate_boxed(&self, id: PacketId) -> Box<dyn Inner>;
+    fn probe_boxed(&self, id: PacketId, now: Time) -> Option<Box<dyn Inner>>;
 }
 
 impl<P: Duplicate> Inner for P {
@@ -28,6 +29,10 @@ impl<P: Duplicate> Inner for P {
 
     fn duplicate_boxed(&self, id: PacketId) -> Box<dyn Inner> {
         Box::new(self.duplicate(id))
+    }
+
+    fn probe_boxed(&self, id: PacketId, now: Time) -> Option<Box<dyn Inner>> {
+        Some(Box::new(self.probe(id, now)?))
     }
 }
 
@@ -113,6 +118,18 @@ impl Packet for BoxedPacket {
     fn acknowledgement(&self) -> Option<Acknowledgement> {
         self.0.acknowledgement()
     }
+    fn sequence(&self) -> Option<u32> {
+        self.0.sequence()
+    }
+    fn timestamp(&self) -> Option<u32> {
+        self.0.timestamp()
+    }
+    fn travels_back(&self) -> bool {
+        self.0.travels_back()
+    }
+    fn is_probe(&self) -> bool {
+        self.0.is_probe()
+    }
     fn source_host(&self) -> u32 {
         self.0.source_host()
     }
@@ -130,5 +147,8 @@ impl Packet for BoxedPacket {
 impl Duplicate for BoxedPacket {
     fn duplicate(&self, id: PacketId) -> Self {
         BoxedPacket(self.0.duplicate_boxed(id))
+    }
+    fn probe(&self, id: PacketId, now: Time) -> Option<Self> {
+        self.0.probe_boxed(id, now).map(BoxedPacket)
     }
 }

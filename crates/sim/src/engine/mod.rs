@@ -40,6 +40,11 @@ pub trait Routed: Packet + Copy {
     fn queued(&self) -> Duration;
     /// Returns whether it carries data, rather than only an acknowledgement.
     fn is_data(&self) -> bool;
+    /// At the end of its way: a router's probe becomes the reply, which travels the other way. Returns
+    /// whether it did.
+    fn turn_around(&mut self) -> bool {
+        false
+    }
 }
 
 /// Observes packets while they move. Every method is called once per packet, and of one element in order of
@@ -449,7 +454,21 @@ where
         let packet = &mut departed.packet;
         packet.set_hop(packet.hop() + 1);
         match self.routes.after(element, packet) {
+            Routes::END if packet.is_probe() => self.answer(packet),
             Routes::END => self.deliver_here(packet),
+            element => self.enter(element as usize, packet),
+        }
+    }
+
+    /// A router's probe has reached the end of its way. The reply to it sets off, unless it is one itself.
+    #[cold]
+    fn answer(&mut self, packet: &mut P) {
+        if !packet.turn_around() {
+            return self.deliver(packet);
+        }
+        packet.set_hop(0);
+        match self.routes.element(packet) {
+            Routes::END => self.deliver(packet),
             element => self.enter(element as usize, packet),
         }
     }

@@ -247,7 +247,7 @@ impl Connection {
                 }
             }
             // The application's, not the connection's; and a stack's, not this host's.
-            Kind::Datagram { .. } | Kind::Wire { .. } => {}
+            Kind::Datagram { .. } | Kind::Wire { .. } | Kind::Probe => {}
         }
     }
 
@@ -343,6 +343,9 @@ impl Connection {
             cwr: directive.cwr,
         });
         packet.set_header(directive.header);
+        if shared.acks_are_read {
+            packet.set_readable();
+        }
         packet
     }
 

@@ -1,0 +1,335 @@
+//! A rate that follows a link behind an unknown queue, by what a home router sees. Of no paper: the rule of
+//! `abc-adaptive` (docs/abc-adaptive.md), whose missing input is mu itself.
+//!
+//! ```text
+//! mu, e   the forecast of `abc-adaptive`, of what was delivered instead of what the link could carry
+//! O       = under way                        up: left and not acknowledged. Unread: mu (tau + x)
+//!         = mu (tau + x)                     down
+//! m       = mean of O over tau / 4
+//! O*      = mu tau + max(c e max(tau / 100 ms, 0.7), s mu)
+//! R       = mu - (m - O*) / (0.7 tau)
+//! ```
+//!
+//! What is delivered is the link's rate only while something waits there. So O* keeps a queue of s, in
+//! seconds, behind the shaper: while it is empty the second term is s mu / (0.7 tau), and the rate rises by
+//! that share per round trip until the queue is back.
+//!
+//! | symbol | field | unit | default | source |
+//! |---|---|---|---|---|
+//! | c | `cushion` | 1 | 1 | docs/abc-adaptive.md |
+//! | s | `standing` | s | 4 ms | chosen here: the pull of 1 / 7 per round trip of 40 ms |
+//! | - | `interval` | s | 10 ms | chosen here |
+//! | - | `probe` | s | 50 ms | cake-autorate: 6 pingers, 0.3 s |
+//! | - | `base`, `min`, `max` | bit/s | 20 Mbit/s, 500 kbit/s, 10 Gbit/s | the first as in cake-autorate |
+//! | - | `safe` | bit/s | 20 Mbit/s | the owner's: what the link always has |
+//!
+//! | measured | up | down |
+//! |---|---|---|
+//! | delivered | by ACKs and SACK blocks; unread: what left, less the growth of mu x | what arrives |
+//! | tau | the least RTT of 15 to 30 s, of flows, or of probes | of probes |
+//! | x | RTT less tau, of flows, or of probes where none was read for 0.5 s | by timestamps, or of probes |
+//!
+//! While the senders and not the shaper limit (nothing waits here, and no delay there), the forecast keeps
+//! what it knows: less load is no less capacity.
+//!
+//! # Blind
+//!
+//! Flows that can be read tell of the queue in which they wait. Probes need not: they may be answered before
+//! it, or pass it on a queue of their own. The setter is blind
+//!
+//! 1. where nothing was measured for 2 s though data passes, or
+//! 2. where only probes are read, more than `safe` passes without waiting here, so that whatever limits it is
+//!    elsewhere, and no probe was late by 5 ms in 10 s of that.
+//!
+//! Then R = `safe`, until a flow can be read or a probe is late. The second may be wrong, on a link with room
+//! to spare: nobody could tell.
+
+use brakelight_core::parameters::ParameterError;
+use brakelight_core::time::{Duration, Time};
+use brakelight_core::units::Rate;
+
+use super::forecast::Forecast;
+use super::{Delay, RateSetter, Seen, Side, Source};
+
+parameters! {
+    /// The settings of the rate that follows.
+    pub struct Config {
+        check ordered;
+        /// The rate that it starts at.
+        base: Rate = Rate::from_mbps(20), in Rate::from_bps(100_000)..=Rate::from_mbps(1_000_000), from "cake-autorate";
+        /// The lowest rate.
+        min: Rate = Rate::from_bps(500_000), in Rate::from_bps(100_000)..=Rate::from_mbps(1_000_000), from "a call";
+        /// The highest rate.
+        max: Rate = Rate::from_mbps(10_000), in Rate::from_bps(100_000)..=Rate::from_mbps(1_000_000), from "none";
+        /// The rate that it holds while it is blind.
+        safe: Rate = Rate::from_mbps(20), in Rate::from_bps(100_000)..=Rate::from_mbps(1_000_000), from "the owner's";
+        /// Mean errors of the forecast that may wait where tau is 100 ms.
+        cushion: f64 = 1.0, in 0.0..=10.0, from "docs/abc-adaptive.md";
+        /// The queue that it keeps behind itself, so that deliveries show the link's rate.
+        standing: Duration = Duration::from_millis(4), in Duration::from_micros(100)..=Duration::from_secs(1), from "chosen here";
+        /// How often it sets the rate.
+        interval: Duration = Duration::from_millis(10), in Duration::from_millis(1)..=Duration::from_secs(1), from "chosen here";
+        /// How often it sends a probe; none for never.
+        probe: Option<Duration> = Some(Duration::from_millis(50)), in brakelight_core::parameters::OrNone(Duration::from_millis(1)..=Duration::from_secs(60)), from "cake-autorate";
+    }
+}
+
+fn ordered(config: &Config) -> Result<(), ParameterError> {
+    if config.min <= config.base.min(config.safe) && config.base.max(config.safe) <= config.max {
+        return Ok(());
+    }
+    let Values { min, base, safe, max, .. } = &**config;
+    let reason = alloc::format!(
+        "min = `{min}`, base = `{base}`, safe = `{safe}`, max = `{max}`: valid is base and safe from min to max"
+    );
+    Err(ParameterError::Conflict { reason })
+}
+
+/// delta over tau, the time of the mean of O over tau, the loop delay at which `cushion` mean errors may
+/// wait, and the least share of them: docs/abc-adaptive.md.
+const DELTA_OVER_TAU: f64 = 0.7;
+const SMOOTHED_OVER_TAU: f64 = 0.25;
+const CUSHION_TAU_S: f64 = 0.1;
+const LEAST_CUSHION: f64 = 0.7;
+/// The shortest loop delay that counts: two intervals of the default.
+const SHORTEST_TAU: Duration = Duration::from_millis(20);
+/// Half of the time for which the least RTT counts: Starlink's paths change every 15 s.
+const LEAST_FOR: Duration = Duration::from_secs(15);
+/// A flow's delay is used for so long, a probe's for twice as long.
+const FRESH: Duration = Duration::from_millis(500);
+/// Blind without any sample for so long, and without a late one for so long.
+const SILENT: Duration = Duration::from_secs(2);
+const UNFELT: Duration = Duration::from_secs(10);
+/// A probe is late from here.
+const LATE: Duration = Duration::from_millis(5);
+
+/// The rule, whoever says what mu and O are.
+#[derive(Clone, Debug)]
+pub(super) struct Law {
+    interval_s: f64,
+    cushion: f64,
+    /// The mean of what is outstanding, in bytes; none before the first.
+    mean: Option<f64>,
+}
+
+impl Law {
+    pub(super) fn new(interval: Duration, cushion: f64) -> Self {
+        Law { interval_s: interval.as_secs_f64(), cushion, mean: None }
+    }
+
+    /// Returns R in bytes/s, where mu is in bytes/s, its `error`, `outstanding` and the least cushion `least`
+    /// in bytes.
+    pub(super) fn target(&mut self, mu: f64, error: f64, tau_s: f64, outstanding: f64, least: f64) -> f64 {
+        let mean = self.mean.get_or_insert(outstanding);
+        *mean += (self.interval_s / (SMOOTHED_OVER_TAU * tau_s)).min(1.0) * (outstanding - *mean);
+        let cushion = self.cushion * error * (tau_s / CUSHION_TAU_S).max(LEAST_CUSHION);
+        mu - (*mean - mu * tau_s - cushion.max(least)) / (DELTA_OVER_TAU * tau_s)
+    }
+}
+
+/// The least delay of the last one to two halves.
+#[derive(Clone, Copy, Debug, Default)]
+struct Least {
+    halves: [Option<Duration>; 2],
+    half: u64,
+}
+
+impl Least {
+    fn add(&mut self, now: Time, value: Duration) {
+        let half = now.as_nanos() / LEAST_FOR.as_nanos();
+        if half != self.half {
+            self.halves = [self.halves[1], None];
+            self.half = half;
+        }
+        self.halves[1] = Some(self.halves[1].map_or(value, |least| least.min(value)));
+    }
+
+    fn get(&self) -> Option<Duration> {
+        self.halves.iter().flatten().min().copied()
+    }
+}
+
+/// What is known of the delay from one source.
+#[derive(Clone, Copy, Debug, Default)]
+struct Heard {
+    least: Least,
+    /// The last delay above the least, and when it was heard.
+    excess: Duration,
+    at: Option<Time>,
+}
+
+impl Heard {
+    fn add(&mut self, delay: Delay) {
+        self.least.add(delay.now, delay.value);
+        self.excess = delay.value.saturating_sub(self.least.get().unwrap_or(delay.value));
+        self.at = Some(delay.now);
+    }
+
+    fn is_fresh(&self, now: Time, within: Duration) -> bool {
+        self.at.is_some_and(|at| now.since(at) <= within)
+    }
+}
+
+/// A rate that follows the link.
+#[derive(Clone, Debug)]
+pub struct Follow {
+    config: Config,
+    side: Side,
+    law: Law,
+    forecast: Forecast,
+    flows: Heard,
+    probes: Heard,
+    /// Counters of [`Seen`] at the last tick.
+    arrived: u64,
+    departed: u64,
+    delivered: u64,
+    readable: u64,
+    /// mu x at the last tick, where deliveries are not read.
+    queue: f64,
+    /// Data passes since, without a pause of [`SILENT`].
+    passing_since: Option<Time>,
+    passed_at: Time,
+    /// When something last contradicted the second kind of blindness.
+    felt_at: Time,
+    /// Means over half a second: data in bytes/s, and whether something waits here.
+    load: f64,
+    waits: f64,
+    blind: bool,
+    rate: Rate,
+}
+
+impl Follow {
+    /// Returns the setter at its beginning.
+    pub fn new(config: &Config, side: Side) -> Self {
+        Follow {
+            side,
+            law: Law::new(config.interval, config.cushion),
+            forecast: Forecast::new(config.interval.as_secs_f64(), config.base.as_bps_f64() / 8.0),
+            flows: Heard::default(),
+            probes: Heard::default(),
+            arrived: 0,
+            departed: 0,
+            delivered: 0,
+            readable: 0,
+            queue: 0.0,
+            passing_since: None,
+            passed_at: Time::ZERO,
+            felt_at: Time::ZERO,
+            load: 0.0,
+            waits: 0.0,
+            blind: false,
+            rate: config.base,
+            config: config.clone(),
+        }
+    }
+
+    /// The loop delay: of round trips.
+    fn tau(&self) -> Duration {
+        let flows = (self.side == Side::Up).then(|| self.flows.least.get()).flatten();
+        let heard = flows.or_else(|| self.probes.least.get());
+        heard.unwrap_or(Duration::from_millis(100)).max(SHORTEST_TAU).min(Duration::from_millis(500))
+    }
+
+    /// The delay in the link's queue, by the best source; none where nothing was heard.
+    fn excess(&self, now: Time) -> Option<Duration> {
+        if self.flows.is_fresh(now, FRESH) {
+            return Some(self.flows.excess);
+        }
+        self.probes.is_fresh(now, FRESH + FRESH).then_some(self.probes.excess)
+    }
+
+    /// Looks at whether anything that is measured shows the link's queue.
+    fn look(&mut self, now: Time, passed: f64, waiting: bool) {
+        let share = (self.config.interval.as_secs_f64() / FRESH.as_secs_f64()).min(1.0);
+        self.load += share * (passed / self.config.interval.as_secs_f64() - self.load);
+        self.waits += share * (f64::from(u8::from(waiting)) - self.waits);
+        if passed > 0.0 {
+            if now.since(self.passed_at) > SILENT {
+                self.passing_since = None;
+            }
+            self.passing_since.get_or_insert(now);
+            self.passed_at = now;
+        }
+        let Some(since) = self.passing_since.filter(|_| now.since(self.passed_at) <= SILENT) else {
+            self.felt_at = now;
+            return;
+        };
+        let heard = |heard: &Heard| heard.at.unwrap_or(since).max(since);
+        let silent = now.since(heard(&self.flows).max(heard(&self.probes))) > SILENT;
+        let reads = self.flows.is_fresh(now, SILENT);
+        let late = self.probes.is_fresh(now, SILENT) && self.probes.excess >= LATE;
+        let above_safe = self.load * 8.0 > self.config.safe.as_bps_f64();
+        if reads || late || (!self.blind && (!above_safe || self.waits > 0.5)) {
+            self.felt_at = now;
+        }
+        self.blind = silent || now.since(self.felt_at) > UNFELT;
+    }
+}
+
+impl RateSetter for Follow {
+    fn rate(&self) -> Rate {
+        self.rate
+    }
+
+    fn interval(&self) -> Duration {
+        self.config.interval
+    }
+
+    fn probes_every(&self) -> Option<Duration> {
+        self.config.probe
+    }
+
+    fn on_delay(&mut self, delay: Delay) {
+        match delay.source {
+            Source::Flow => self.flows.add(delay),
+            Source::Probe(_) => self.probes.add(delay),
+        }
+    }
+
+    fn on_tick(&mut self, seen: &Seen<'_>) {
+        let arrived = (seen.arrived - self.arrived) as f64;
+        let departed = (seen.departed - self.departed) as f64;
+        let delivered = (seen.delivered - self.delivered) as f64;
+        let readable = (seen.readable - self.readable) as f64;
+        (self.arrived, self.departed) = (seen.arrived, seen.departed);
+        (self.delivered, self.readable) = (seen.delivered, seen.readable);
+        let waiting = seen.waiting.packets > 0;
+        self.look(seen.now, arrived, waiting);
+
+        let (tau_s, mu) = (self.tau().as_secs_f64(), self.forecast.mu());
+        let interval_s = self.config.interval.as_secs_f64();
+        let excess_s = self.excess(seen.now).unwrap_or(Duration::ZERO).as_secs_f64();
+        let reads = self.side == Side::Up && self.flows.is_fresh(seen.now, SILENT) && seen.under_way > 0;
+        // Where others pass that cannot be read, what the read ones deliver is a share.
+        let carried = match self.side {
+            Side::Down => arrived,
+            Side::Up if reads => delivered + (arrived - readable).max(0.0),
+            Side::Up => {
+                let queue = mu * excess_s;
+                let growth = queue - core::mem::replace(&mut self.queue, queue);
+                (departed - growth).max(0.0)
+            }
+        };
+        let standing = self.config.standing.as_secs_f64() * mu;
+        let outstanding = if reads { seen.under_way as f64 } else { mu * (tau_s + excess_s) };
+        let limits = waiting || outstanding > mu * tau_s + standing / 2.0;
+        // Less load is no less capacity.
+        let carried = if limits { carried } else { carried.max(mu * interval_s) };
+        self.forecast.close(carried, tau_s);
+        let mu = self.forecast.mu();
+        let standing = self.config.standing.as_secs_f64() * mu;
+        let outstanding = if reads { outstanding } else { mu * (tau_s + excess_s) };
+        let mut bytes = self.law.target(mu, self.forecast.error(), tau_s, outstanding, standing);
+        if !limits {
+            bytes = bytes.min(self.rate.as_bps_f64() / 8.0).max(mu);
+        }
+        self.rate = match self.blind {
+            true => self.config.safe,
+            false => Rate::from_bps_f64((8.0 * bytes).max(0.0)).max(self.config.min).min(self.config.max),
+        };
+    }
+
+    fn is_blind(&self) -> bool {
+        self.blind
+    }
+}
