@@ -10,13 +10,14 @@
 //! | symbol | field | unit | default | source |
 //! |---|---|---|---|---|
 //! | m | `Receiver::ack_every` | packets | 2 | rfc9000 13.2.2 |
-//! | max_receive_timestamps_per_ack | `most` | packets | 64 | receive-ts 6: no default |
-//! | receive_timestamps_exponent | `exponent` | 1 | 0 | receive-ts 6 |
+//! | max_receive_timestamps_per_ack | `frame_times` | packets | 64 | receive-ts 6: no default |
+//! | receive_timestamps_exponent | `frame_exponent` | 1 | 0 | receive-ts 6 |
 //!
 //! # Deviations
 //!
 //! - D1. Times are exact to the nanosecond. With `frame` they travel in ACK_RECEIVE_TIMESTAMPS frames
-//!   (`feedback::receive_timestamps`): in units of 2^`exponent` microseconds, and no more than `most` in one.
+//!   (`feedback::receive_timestamps`): in units of 2^`frame_exponent` microseconds, and no more than
+//!   `frame_times` in one.
 //! - D2. An arrival is reported once: what a lost ACK said stays unsaid. The draft lets a receiver repeat
 //!   itself.
 
@@ -33,9 +34,9 @@ parameters! {
         /// Whether times travel in ACK_RECEIVE_TIMESTAMPS frames, or exactly as they are.
         frame: bool = false, in .., from "receive-ts 4";
         /// The most timestamps in one frame (max_receive_timestamps_per_ack).
-        most: u32 = 64, in 1..=1024, from "receive-ts 6: no default";
+        frame_times: u32 = 64, in 1..=1024, from "receive-ts 6: no default";
         /// Times are told in units of two to this power, in microseconds (receive_timestamps_exponent).
-        exponent: u32 = 0, in 0..=20, from "receive-ts 6";
+        frame_exponent: u32 = 0, in 0..=20, from "receive-ts 6";
     }
 }
 
@@ -58,9 +59,10 @@ impl ReceiveTimes {
             ack_every: receiver.ack_every.max(1),
             pending: 0,
             totals: MarkTotals::default(),
-            frame: config
-                .frame
-                .then(|| ReceiveTimestamps { most: config.most.into(), exponent: config.exponent as u8 }),
+            frame: config.frame.then(|| ReceiveTimestamps {
+                most: config.frame_times.into(),
+                exponent: config.frame_exponent as u8,
+            }),
         }
     }
 }

@@ -306,8 +306,11 @@ fn receive_times_are_reported_for_every_packet_in_the_order_of_arrival() {
 #[test]
 fn receive_times_in_frames_keep_their_differences_to_the_unit_and_the_latest_packets() {
     let clock = Clock { offset: Duration::from_secs(5), ..Clock::default() };
-    let feedback =
-        FeedbackConfig::new("receive_times", &[("frame", "true"), ("most", "3"), ("exponent", "4")]).unwrap();
+    let feedback = FeedbackConfig::new(
+        "receive_times",
+        &[("frame", "true"), ("frame_times", "3"), ("frame_exponent", "4")],
+    )
+    .unwrap();
     let role = feedback::Receiver { encoding: Encoding::None, ack_every: 5, mss: Bytes(1000) };
     let wait = Duration::from_millis(25);
     let mut receiver = Receiver::new(Host::Quic, Box::new(feedback.build(&role)), wait, clock);
