@@ -1,6 +1,6 @@
 //! `reproduce`: the papers' claims, run and judged.
 
-use brakelight_lab::reproduce::{Judge, Quick, named};
+use brakelight_lab::reproduce::{Errors, Judge, Quick, named, tallies, tally};
 use brakelight_lab::text::claims;
 use brakelight_lab::text::count;
 use brakelight_lab::{Runner, Simulator, figures};
@@ -45,11 +45,21 @@ pub fn execute(registry: &Registry, arguments: &Reproduce) -> Result<(), Failure
         text::say(&format!("rows: {}", folder.keep()?.join("runs.csv").display()));
     }
     figures.write(|| figures::judged(&experiments, &judged))?;
-    let document = Claims { origin: origin::origin(1), claims: judged.claims };
+    let summary = (!judged.claims.is_empty()).then(|| tally(&experiments, &judged.claims));
+    let document = Claims {
+        origin: origin::origin(1),
+        experiments: tallies(&experiments, &judged.claims),
+        summary,
+        claims: judged.claims,
+    };
     match arguments.format {
         ClaimFormat::Json => text::print_json(&document)?,
         ClaimFormat::Markdown => text::print(&claims::markdown(&experiments, &document.claims))?,
-        ClaimFormat::Table => text::print(&claims::in_words(&document.claims, &text::standard_output()))?,
+        ClaimFormat::Table => {
+            let errors = Errors::of(&experiments, &document.claims);
+            let errors = errors.map(|errors| errors.in_words() + "\n").unwrap_or_default();
+            text::print(&(claims::in_words(&document.claims, &text::standard_output()) + &errors))?;
+        }
     }
     if let Some(note) = &note {
         text::say(note);

@@ -368,6 +368,13 @@ fn claims_are_judged_and_those_without_their_recordings_say_so() {
     let document = json(&ok(&scratch.brakelight(&["reproduce", "mine.toml", "--format", "json"])));
     let claims = document["claims"].as_array().unwrap();
     assert_eq!((claims.len(), &claims[0]["id"], &claims[0]["verdict"]), (1, &"MINE".into(), &"holds".into()));
+    let (all, each) = (&document["summary"], &document["experiments"][0]);
+    assert_eq!(
+        (&all["holds"], &all["fails"], &each["id"], &each["holds"]),
+        (&1.into(), &0.into(), &"MINE".into(), &1.into())
+    );
+    // The bound is kept.
+    assert_eq!((&all["error"]["numbers"], &each["error"]["mean"]), (&1.into(), &0.0.into()));
 }
 
 #[test]

@@ -83,6 +83,16 @@ pub struct Echo {
     pub receive_times: bool,
 }
 
+/// What an endpoint asks of its peer's ACKs: when packets arrived, in ACK_RECEIVE_TIMESTAMPS frames
+/// (draft-ietf-quic-receive-ts-03 section 6). Nothing by default.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct ReceiveTimestamps {
+    /// The most timestamps in one frame; 0 asks for no such frames.
+    pub most: u64,
+    /// Times are told in units of two to this power, in microseconds: 0 to 20.
+    pub exponent: u8,
+}
+
 dispatched! {
     /// The receiver's half of an algorithm.
     pub trait Feedback by pass_to_feedback {
@@ -92,6 +102,12 @@ dispatched! {
         /// An ACK leaves now: returns what it carries. `flush` is true for the first of the two ACKs of a
         /// flush.
         fn on_ack_sent(&mut self, now: Time, flush: bool) -> Echo;
+
+        /// Returns how receive times travel where they are told: in frames of QUIC's extension, or, with
+        /// `None`, as they are.
+        fn receive_timestamps(&self) -> Option<ReceiveTimestamps> {
+            None
+        }
 
         /// Returns whether the receiver claims that packet `missing`, the first of a gap, has arrived though
         /// it has not. Honest receivers never do.

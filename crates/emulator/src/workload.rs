@@ -428,6 +428,8 @@ fn direction(
             Hop::Link(link) if direction.link.is_none() && direction.elements.is_empty() => {
                 let spec = scenario.links.iter().find(|spec| spec.name == *link);
                 let spec = spec.ok_or_else(|| refuse(&owner, key, format!("there is no link `{link}`")))?;
+                // As in simulation a delay line takes the place of half the RTT.
+                delay |= !spec.delay.is_zero();
                 direction.link = Some(bottleneck(scenario, spec, traces)?);
             }
             Hop::Link(link) => {

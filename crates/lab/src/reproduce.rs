@@ -23,7 +23,7 @@ pub(crate) mod numbers;
 mod quick;
 mod rows;
 
-pub use numbers::Errors;
+pub use numbers::{Errors, tallies, tally};
 pub use quick::Quick;
 pub use rows::{Judged, Measurement};
 

@@ -26,7 +26,7 @@ fn used(run: &Run) -> f64 {
     100.0 * run.flows[0].throughput_mbps / run.capacity_mbps
 }
 
-/// ccac21, arun22: delay that is not its queue's makes Copa leave a link unused. docs/attack.md: 69.9 to 72.1
+/// ccac21, arun22: delay that is not its queue's makes Copa leave a link unused. docs/attack.md: 67.7 to 70.1
 /// points.
 #[test]
 fn copa_leaves_its_worst_link_unused() {

@@ -45,6 +45,53 @@ pub struct Claims {
     pub origin: Origin,
     /// One row per claim; an id may have several.
     pub claims: Vec<Claim>,
+    /// How many of the papers' own claims hold, and how far off their numbers are; none of no claims.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summary: Option<Tally>,
+    /// The same by experiment, in the order of the claims.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub experiments: Vec<ExperimentTally>,
+}
+
+/// The papers' own claims, counted by verdict. Claims of variants that no paper has are left out.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Tally {
+    /// Claims that hold.
+    pub holds: usize,
+    /// Claims that fail.
+    pub fails: usize,
+    /// Claims that cannot hold as stated.
+    pub refuted: usize,
+    /// Claims that hang on recordings.
+    pub needs_recordings: usize,
+    /// Claims that the paper does not say enough of.
+    pub not_checkable: usize,
+    /// How far off the numbers are that the claims state; none where no claim states one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<NumberError>,
+}
+
+/// The tally of one experiment.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ExperimentTally {
+    /// The experiment.
+    pub id: String,
+    /// Its claims.
+    #[serde(flatten)]
+    pub tally: Tally,
+}
+
+/// How far off numbers are: |ln(measured / stated)|, which is 0 for a bound that is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Default, Serialize, Deserialize)]
+pub struct NumberError {
+    /// How many numbers there are.
+    pub numbers: usize,
+    /// The mean of all, 0 or more, without unit.
+    pub mean: f64,
+    /// The 90th percentile by nearest rank, 0 or more, without unit.
+    pub p90: f64,
 }
 
 /// A claim of a paper, judged.

@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 
 use brakelight_core::facts::{BuildError, Carries, Entry, Listed, Options, Protocol, unknown};
-use brakelight_core::feedback::{AckAction, Arrival, Echo, Feedback, Receiver};
+use brakelight_core::feedback::{AckAction, Arrival, Echo, Feedback, ReceiveTimestamps, Receiver};
 use brakelight_core::parameters::{OptionValues, Parameters};
 use brakelight_core::time::Time;
 

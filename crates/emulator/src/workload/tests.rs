@@ -60,6 +60,14 @@ fn a_dumbbell_becomes_two_directions_and_a_pair_of_hosts() {
 }
 
 #[test]
+fn a_links_delay_line_takes_the_place_of_half_the_round_trip() {
+    let workload =
+        of(&GOOD.replacen("name = \"forward\"", "name = \"forward\"\ndelay = \"15ms\"", 1)).unwrap();
+    assert_eq!((workload.up.delay, workload.down.delay), (Duration::ZERO, Duration::from_millis(20)));
+    assert_eq!(workload.up.link.as_ref().unwrap().spec().delay, Duration::from_millis(15));
+}
+
+#[test]
 fn what_real_hosts_cannot_run_is_refused_by_field_with_what_would_be_valid() {
     let complaints = [
         complaint("duration = \"3s\"", "duration = \"3500ms\""),

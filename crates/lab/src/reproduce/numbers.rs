@@ -7,7 +7,7 @@
 //! Counts of claims that hold decide on knife edges: a number that is off by 14 % counts as one that is
 //! exact, and one that is off by 16 % as one that is off by a factor of ten. The error tells these apart.
 
-use brakelight_scenario::documents::Claim;
+use brakelight_scenario::documents::{Claim, ExperimentTally, NumberError, Tally, Verdict};
 use brakelight_scenario::experiment::{Check, Experiment, Target};
 
 /// Ratios beyond this factor, or below its inverse, count as this.
@@ -98,6 +98,11 @@ impl Errors {
         Some(Errors { count, mean: errors.iter().sum::<f64>() / count as f64, p90 })
     }
 
+    /// Returns it as it stands in a document.
+    pub fn document(&self) -> NumberError {
+        NumberError { numbers: self.count, mean: self.mean, p90: self.p90 }
+    }
+
     /// Returns a sentence for a page.
     pub fn in_words(&self) -> String {
         let Errors { count, mean, p90 } = self;
@@ -106,6 +111,35 @@ impl Errors {
              ten, as |ln(ours / paper)|. A bound that is kept is off by 0, and a factor beyond {WIDEST} counts as {WIDEST}."
         )
     }
+}
+
+/// Returns how many of the papers' own claims have which verdict, and how far off their numbers are. `claims`
+/// are the verdicts on all claims of `experiments`, in their order.
+pub fn tally(experiments: &[Experiment], claims: &[Claim]) -> Tally {
+    let mut tally = Tally::default();
+    for claim in claims.iter().filter(|claim| !claim.ours) {
+        *match claim.verdict {
+            Verdict::Holds => &mut tally.holds,
+            Verdict::Fails => &mut tally.fails,
+            Verdict::Refuted => &mut tally.refuted,
+            Verdict::NeedsRecordings => &mut tally.needs_recordings,
+            Verdict::NotCheckable => &mut tally.not_checkable,
+        } += 1;
+    }
+    tally.error = Errors::of(experiments, claims).map(|errors| errors.document());
+    tally
+}
+
+/// Returns the [`tally`] of each of `experiments`, in their order. `claims` are the verdicts on all of their
+/// claims, in that order.
+pub fn tallies(experiments: &[Experiment], claims: &[Claim]) -> Vec<ExperimentTally> {
+    let mut rest = claims;
+    let of = |experiment: &Experiment| {
+        let (own, others) = rest.split_at(experiment.claims.len().min(rest.len()));
+        rest = others;
+        ExperimentTally { id: experiment.id.clone(), tally: tally(std::slice::from_ref(experiment), own) }
+    };
+    experiments.iter().map(of).collect()
 }
 
 #[cfg(test)]
@@ -159,6 +193,40 @@ mod tests {
         near(error("utilization < 0.5", "0.01"), 0.0);
         near(error("utilization < 0.5", "0.75"), 1.5_f64.ln());
         near(error("utilization ~ 0.5", "0"), 8.0_f64.ln());
+    }
+
+    #[test]
+    fn a_tally_counts_the_papers_own_claims_alone() {
+        let text = |id: &str, claims: &str| {
+            format!(
+                "id = \"{id}\"\ntitle = \"t\"\nsource = \"s\"\nschemes = [\"abc\"]\ntraces = [\"fixed\"]\n{claims}"
+            )
+        };
+        let claim =
+            |check: &str, more: &str| format!("[[claim]]\nclaim = \"c\"\ncheck = \"{check}\"\n{more}");
+        let first =
+            text("X", &(claim("utilization ~ 0.5", "") + &claim("utilization ~ 0.5", "ours = true\n")));
+        let experiments = [first, text("Y", &claim("utilization < 0.5", ""))]
+            .map(|text| experiment::read("x.toml", &text).unwrap());
+        let mut claims: Vec<Claim> =
+            experiments.iter().flat_map(|experiment| experiment.judge(None, &mut |_| None)).collect();
+        for (claim, (measured, verdict)) in claims.iter_mut().zip([
+            ("0.25", Verdict::Fails),
+            ("0.5", Verdict::Holds),
+            ("0.4", Verdict::Holds),
+        ]) {
+            (claim.measured, claim.verdict) = (measured.into(), verdict);
+        }
+        let all = tally(&experiments, &claims);
+        assert_eq!((all.holds, all.fails, all.refuted), (1, 1, 0));
+        let error = all.error.unwrap();
+        // ln 2 of the number, and 0 of the bound that is kept.
+        assert_eq!(error.numbers, 2);
+        assert!((error.mean - 2.0_f64.ln() / 2.0).abs() < 1e-9 && (error.p90 - 2.0_f64.ln()).abs() < 1e-9);
+        let each = tallies(&experiments, &claims);
+        assert_eq!(each.iter().map(|one| one.id.as_str()).collect::<Vec<_>>(), ["X", "Y"]);
+        assert_eq!((each[0].tally.holds, each[0].tally.fails, each[1].tally.holds), (0, 1, 1));
+        assert_eq!(each[1].tally.error.unwrap().mean, 0.0);
     }
 
     #[test]

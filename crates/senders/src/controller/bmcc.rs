@@ -18,7 +18,7 @@
 //! | eta_0, eta, u | `eta_0`, `eta`, `u` | 1 | 0.15, 0.75, 1.2 | bmcc table I, II-D |
 //! | beta_max, beta_min | `beta_max`, `beta_min` | 1 | 0.875, 0.65 | bmcc table I |
 //! | - | `growth_most` | 1 | 4 | open-questions#X-38 |
-//! | - | `hold` | max(T, t_p) or T + t_p | max(T, t_p) | open-questions#X-37 |
+//! | - | `hold` | max(T, t_p), T + t_p, or the sum for T < t_p | max(T, t_p) | open-questions#X-37 |
 //!
 //! # Variants
 //!

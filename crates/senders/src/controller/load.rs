@@ -108,15 +108,8 @@ impl LoadWindow {
     }
 
     /// Puts off the next decrease by load.
-    // open-questions#X-37
     pub(super) fn hold(&mut self, now: Time, law: &Law) {
-        let rtt = self.rtt_or(law.interval);
-        self.hold_until = now
-            + match law.hold {
-                Hold::Longer => law.interval.max(rtt),
-                // xia05 3.3
-                Hold::Sum => law.interval + rtt,
-            };
+        self.hold_until = now + law.held(self.rtt_or(law.interval));
     }
 
     /// Multiplies by `beta`.
@@ -186,6 +179,8 @@ choices! {
         /// t_p, then T, as VCP: until packets sent after the decrease have arrived, been counted, and been
         /// heard of.
         Sum = "sum",
+        /// The sum where T is below t_p, and the longer, which is T, otherwise.
+        ByRtt = "by-rtt",
     }
 }
 
@@ -209,6 +204,17 @@ impl Law {
     pub(super) fn factor(&self, f: f64, rtts: f64) -> f64 {
         // bmcc eq.3
         libm::pow(1.0 + self.kappa * (1.0 - f) / f, rtts).min(self.most)
+    }
+
+    /// How long a decrease puts off the next one at this round trip.
+    // open-questions#X-37
+    pub(super) fn held(&self, rtt: Duration) -> Duration {
+        match self.hold {
+            // xia05 3.3
+            Hold::Sum => self.interval + rtt,
+            Hold::ByRtt if rtt < self.interval => self.interval + rtt,
+            Hold::Longer | Hold::ByRtt => self.interval.max(rtt),
+        }
     }
 
     /// What a decrease at load `f` leaves.
@@ -249,7 +255,8 @@ macro_rules! law_parameters {
                 beta_min: f64 = 0.65, in 0.1..=0.99, from "bmcc table I";
                 /// The most that a window grows by in one round trip.
                 growth_most: f64 = 4.0, in 1.1..=1e6, from "not in bmcc: ours";
-                /// How long it does not fall again after a decrease: the longer of T and t_p, or their sum.
+                /// How long it does not fall again after a decrease: the longer of T and t_p, their sum, or the sum if T is
+                /// below t_p.
                 hold: $crate::controller::load::Hold = $crate::controller::load::Hold::Longer, in .., from "not in bmcc; xia05 3.3: sum";
                 $($own)*
             }
@@ -350,6 +357,18 @@ mod tests {
         let half = LAW.factor(0.5, 0.5);
         assert!((half * half - LAW.factor(0.5, 1.0)).abs() < 1e-12);
         assert_eq!(LAW.factor(0.15, 10.0), 4.0);
+    }
+
+    /// open-questions#X-37: t_p = 200 ms and T = 80 ms add up to 280 ms; T = 300 ms is the longer by itself.
+    #[test]
+    fn a_hold_by_round_trip_adds_the_interval_to_a_round_trip_that_is_shorter() {
+        let held = |hold: Hold, rtt: u64| {
+            let law = Law { hold, ..LAW };
+            law.held(Duration::from_millis(rtt)).as_nanos() / 1_000_000
+        };
+        assert_eq!([80, 199, 200, 300].map(|rtt| held(Hold::ByRtt, rtt)), [280, 399, 200, 300]);
+        assert_eq!([80, 300].map(|rtt| held(Hold::Longer, rtt)), [200, 300]);
+        assert_eq!([80, 300].map(|rtt| held(Hold::Sum, rtt)), [280, 500]);
     }
 
     /// B-U4, B-U3: 0.875 at 1, 0.65 at 1.2, linear; a decrease never takes the load below 0.78, so never

@@ -6,7 +6,7 @@
 //! f < eta:        w(t + T) = w(t) (1 + kappa_2 (1 - f) / f)^(T / t_p)            bmcc eq.3
 //! eta <= f < 1:   w(t + T) = w(t) + (T / t_p)^2                                   bmcc eq.4
 //! f >= 1:         w(t+) = w(t) beta(f), linear from beta_max at 1 to beta_min at u;   bmcc eq.6
-//!                 once per `hold`: max(T, t_p), or T + t_p
+//!                 once per `hold`: max(T, t_p), T + t_p, or either by T
 //! ```
 //!
 //! | symbol | field | unit | default | source |
@@ -16,7 +16,7 @@
 //! | eta_0, eta, u | `eta_0`, `eta`, `u` | 1 | 0.15, 0.8, 1.2 | as the router's |
 //! | beta_max, beta_min | `beta_max`, `beta_min` | 1 | 0.875, 0.65 | bmcc table I |
 //! | - | `growth_most` | 1 | 4 | open-questions#X-38 |
-//! | - | `hold` | max(T, t_p) or T + t_p | max(T, t_p) | open-questions#X-37 |
+//! | - | `hold` | max(T, t_p), T + t_p, or the sum for T < t_p | max(T, t_p) | open-questions#X-37 |
 //!
 //! # Deviations
 //!

@@ -6,6 +6,7 @@ pub mod delayed;
 pub mod explicit;
 pub mod lying;
 pub mod receive_times;
+pub mod receive_timestamps;
 pub mod rfc3168;
 pub mod sprout;
 

@@ -10,22 +10,34 @@
 //! | symbol | field | unit | default | source |
 //! |---|---|---|---|---|
 //! | m | `Receiver::ack_every` | packets | 2 | rfc9000 13.2.2 |
+//! | max_receive_timestamps_per_ack | `frame_times` | packets | 64 | receive-ts 6: no default |
+//! | receive_timestamps_exponent | `frame_exponent` | 1 | 0 | receive-ts 6 |
 //!
 //! # Deviations
 //!
-//! - D1. Times are exact to the nanosecond. On the wire they are microseconds, shifted right by an exponent
-//!   (draft-smith-quic-receive-ts).
+//! - D1. Times are exact to the nanosecond. With `frame` they travel in ACK_RECEIVE_TIMESTAMPS frames
+//!   (`feedback::receive_timestamps`): in units of 2^`frame_exponent` microseconds, and no more than
+//!   `frame_times` in one.
 //! - D2. An arrival is reported once: what a lost ACK said stays unsaid. The draft lets a receiver repeat
 //!   itself.
 
 use brakelight_core::controller::ReceiverReport;
 use brakelight_core::ecn::{Encoding, Mark};
-use brakelight_core::feedback::{AckAction, Arrival, Echo, Feedback, MarkTotals, Receiver};
+use brakelight_core::feedback::{
+    AckAction, Arrival, Echo, Feedback, MarkTotals, ReceiveTimestamps, Receiver,
+};
 use brakelight_core::time::Time;
 
 parameters! {
-    /// Settings: there are none.
-    pub struct Config {}
+    /// How times travel.
+    pub struct Config {
+        /// Whether times travel in ACK_RECEIVE_TIMESTAMPS frames, or exactly as they are.
+        frame: bool = false, in .., from "receive-ts 4";
+        /// The most timestamps in one frame (max_receive_timestamps_per_ack).
+        frame_times: u32 = 64, in 1..=1024, from "receive-ts 6: no default";
+        /// Times are told in units of two to this power, in microseconds (receive_timestamps_exponent).
+        frame_exponent: u32 = 0, in 0..=20, from "receive-ts 6";
+    }
 }
 
 /// A receiver that reports arrival times.
@@ -36,16 +48,21 @@ pub struct ReceiveTimes {
     /// Packets not yet acknowledged.
     pending: u32,
     totals: MarkTotals,
+    frame: Option<ReceiveTimestamps>,
 }
 
 impl ReceiveTimes {
     /// Returns a receiver at the start of its connection.
-    pub fn new(_config: Config, receiver: &Receiver) -> Self {
+    pub fn new(config: Config, receiver: &Receiver) -> Self {
         ReceiveTimes {
             encoding: receiver.encoding,
             ack_every: receiver.ack_every.max(1),
             pending: 0,
             totals: MarkTotals::default(),
+            frame: config.frame.then(|| ReceiveTimestamps {
+                most: config.frame_times.into(),
+                exponent: config.frame_exponent as u8,
+            }),
         }
     }
 }
@@ -66,6 +83,10 @@ impl Feedback for ReceiveTimes {
             report: ReceiverReport::None,
             receive_times: true,
         }
+    }
+
+    fn receive_timestamps(&self) -> Option<ReceiveTimestamps> {
+        self.frame
     }
 }
 

@@ -301,6 +301,46 @@ fn receive_times_are_reported_for_every_packet_in_the_order_of_arrival() {
     assert_eq!(reported, expected);
 }
 
+/// draft-ietf-quic-receive-ts-03 4.1, 6: in frames times are whole units since a basis of the receiver's own, and
+/// no more than were asked for; of these the latest arrived.
+#[test]
+fn receive_times_in_frames_keep_their_differences_to_the_unit_and_the_latest_packets() {
+    let clock = Clock { offset: Duration::from_secs(5), ..Clock::default() };
+    let feedback = FeedbackConfig::new(
+        "receive_times",
+        &[("frame", "true"), ("frame_times", "3"), ("frame_exponent", "4")],
+    )
+    .unwrap();
+    let role = feedback::Receiver { encoding: Encoding::None, ack_every: 5, mss: Bytes(1000) };
+    let wait = Duration::from_millis(25);
+    let mut receiver = Receiver::new(Host::Quic, Box::new(feedback.build(&role)), wait, clock);
+    let micros = |micros: u64| Time::ZERO + Duration::from_micros(micros);
+    // Ten packets in order, at times that are not whole units of 16 us.
+    let at: Vec<u64> = (0..10).map(|number| 100_000 + 1_237 * number).collect();
+    let mut reported: Vec<(u64, u64, u64)> = Vec::new();
+    for (number, &now) in (0..).zip(&at) {
+        let packet = data(number, ms(u64::from(number)));
+        let flush = |_: &mut Receiver| unreachable!("this feedback never flushes");
+        if receiver.on_data(micros(now), &packet, number, number, 1000, flush) == AckRequest::Ack {
+            let mut body = AckBody::default();
+            // The type has three bytes more than an ACK's; a count, a range of one or two, its length, three times.
+            let added = receiver.write_ack(micros(now), false, &mut body);
+            assert!((3 + 1 + 2 + 3..=3 + 1 + 2 + 3 * 4).contains(&added), "{added}");
+            let times = body.detail().receive_times.iter();
+            reported.extend(times.map(|time| {
+                (time.number, time.sent_at.as_nanos() / 1_000_000, time.received_at.as_nanos() / 1000)
+            }));
+        }
+    }
+    let numbers: Vec<(u64, u64)> = reported.iter().map(|time| (time.0, time.1)).collect();
+    assert_eq!(numbers, [2, 3, 4, 7, 8, 9].map(|number| (number, number)));
+    // The basis is a unit before packet 0, so that its own clock's 5 s are nowhere.
+    for (number, _, told) in reported {
+        let exact = at[number as usize] - at[0] + 16;
+        assert_eq!(told, exact / 16 * 16, "packet {number}");
+    }
+}
+
 fn data(number: u32, sent_at: Time) -> SimPacket {
     SimPacket::new(&Contents {
         id: PacketId(u64::from(number)),

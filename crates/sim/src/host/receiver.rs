@@ -14,12 +14,13 @@
 
 use brakelight_core::controller::{ReceiveTime, ReceiverReport};
 use brakelight_core::ecn::Ecn;
-use brakelight_core::feedback::{AckAction, Arrival, Feedback};
+use brakelight_core::feedback::{AckAction, Arrival, Feedback, ReceiveTimestamps};
 use brakelight_core::packet::Packet;
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::Bytes;
 use brakelight_registry::{AnyFeedback, Host};
 use brakelight_scenario::clock::Clock;
+use brakelight_senders::feedback::receive_timestamps::{Arrived, Frame};
 
 use super::acks::{AckBody, Sack};
 use super::ranges::{Range, RangeSet};
@@ -37,6 +38,10 @@ const RECENT: usize = 4;
 const QUIC_RANGES: usize = 32;
 /// Receive times kept for a report.
 const RECEIVE_TIMES: usize = 256;
+/// rfc9000 18.2: the default of ack_delay_exponent.
+const ACK_DELAY_EXPONENT: u32 = 3;
+/// Bytes of a frame with receive times: it fits into a packet that every path carries (rfc9000 14).
+const FRAME_ROOM: usize = 1100;
 
 /// What the receiver requests of its host after a packet arrived.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -79,6 +84,8 @@ pub(super) struct Receiver {
     /// What arrival times are written by.
     clock: Clock,
     receive_times: Vec<ReceiveTime>,
+    /// What times in frames count from, once one was written.
+    times_basis: Option<Time>,
     /// Whether the scheme's receiver reports them: unknown, so yes, before the first ACK.
     keeps_times: bool,
     /// Payload that arrived for the first time, and payload handed to the application in order.
@@ -108,6 +115,7 @@ impl Receiver {
             report_at,
             clock,
             receive_times: Vec::new(),
+            times_basis: None,
             keeps_times: true,
             received: 0,
             in_order: 0,
@@ -346,10 +354,59 @@ impl Receiver {
                 let detail = body.detail_mut();
                 detail.ranges.extend(self.numbers.iter().rev());
                 detail.delay = now.since(self.largest_at);
+                let asked = self.feedback.receive_timestamps().filter(|_| self.keeps_times);
+                let timestamps = asked.map_or(0, |asked| self.write_frame(asked, body));
                 // rfc9000 19.3.1: a gap and a length, a byte or two each.
-                4 * (detail.ranges.len() as u32).saturating_sub(1)
+                4 * (body.detail().ranges.len() as u32).saturating_sub(1) + timestamps
             }
         }
+    }
+
+    /// Has the receive times of an ACK travel in a frame ACK_RECEIVE_TIMESTAMPS: what its reader learns of
+    /// them takes their place. Returns how many bytes larger the frame is than an ACK frame.
+    fn write_frame(&mut self, asked: ReceiveTimestamps, body: &mut AckBody) -> u32 {
+        let unit = Duration::from_micros(1 << asked.exponent);
+        let detail = body.detail_mut();
+        let Some(first) = detail.receive_times.first() else { return 0 };
+        // receive-ts 6.1: less than every time that is reported, and never changed.
+        let basis = *self.times_basis.get_or_insert_with(|| first.received_at.saturating_sub(unit));
+        let arrived = |time: &ReceiveTime| {
+            // A clock that was set back beyond the basis has no time that could be told.
+            let at = (time.received_at >= basis).then(|| time.received_at.since(basis))?;
+            Some(Arrived { number: time.number, at_us: at.as_micros() })
+        };
+        // By mark; which codepoint a mark is does not change the length of the frame by more than a byte or two.
+        let counts = detail.totals.map(|totals| totals.packets.map(u64::from));
+        let plain = Frame {
+            delay: detail.delay.as_micros() >> ACK_DELAY_EXPONENT,
+            ranges: detail
+                .ranges
+                .iter()
+                .map(|range| u64::from(range.start)..=u64::from(range.end) - 1)
+                .collect(),
+            ecn: counts,
+            times: Vec::new(),
+        };
+        let times = detail.receive_times.iter().filter_map(arrived).collect();
+        let frame = Frame { times, ..plain.clone() };
+        let Some(bytes) = frame.encode(asked, FRAME_ROOM) else {
+            detail.receive_times.clear();
+            return 0;
+        };
+        let (read, _) = Frame::decode(&bytes, asked).expect("a frame that was just written");
+        let mut sent = std::mem::take(&mut detail.receive_times);
+        sent.sort_unstable_by_key(|time| time.number);
+        // The reader knows when it sent each packet. It does not know the basis: its clock and the receiver's
+        // differ by more than they did.
+        let told = read.times.iter().rev().filter_map(|time| {
+            let own = sent.binary_search_by_key(&time.number, |sent| sent.number).ok()?;
+            let received_at = Time::ZERO + Duration::from_micros(time.at_us);
+            Some(ReceiveTime { received_at, ..sent[own] })
+        });
+        detail.receive_times.extend(told);
+        let without = plain.encode(asked, usize::MAX).map_or(0, |bytes| bytes.len());
+        // The type takes four bytes in place of one, and there is a count of ranges.
+        (bytes.len() - without) as u32 + 4
     }
 
     fn write_blocks(&self, sack: &mut Sack) {
