@@ -115,6 +115,7 @@ fn values(connection: &mut Connection) -> Option<Values> {
         pacing_bps: pacing_rate,
         bandwidth_bps: None,
         lost: path.lost_packets,
+        rtt: None,
         mtu: path.current_mtu,
     })
 }

@@ -12,8 +12,20 @@ use brakelight_scenario::scenario::Scenario;
 use brakelight_scenario::trace::names::Names;
 use brakelight_sim::Traces;
 
-const CONTROLLERS: [&str; 6] =
-    ["quinn/newreno", "quinn/cubic", "quinn/bbr", "noq/newreno", "noq/cubic", "noq/bbr3"];
+const CONTROLLERS: &[&str] = &[
+    "quinn/newreno",
+    "quinn/cubic",
+    "quinn/bbr",
+    "noq/newreno",
+    "noq/cubic",
+    "noq/bbr3",
+    #[cfg(feature = "stacks-c")]
+    "quiche/reno",
+    #[cfg(feature = "stacks-c")]
+    "quiche/cubic",
+    #[cfg(feature = "stacks-c")]
+    "quiche/bbr2",
+];
 
 fn registry() -> Registry {
     let mut registry = Registry::standard();
@@ -40,7 +52,8 @@ fn drawn(seed: u64) -> Scenario {
     let mut random = Random::stream(seed, "scenario");
     let mut pick = |from: u64, to: u64| from + random.bits() % (to - from + 1);
     let (mbps, rtt, buffer) = (pick(2, 60), pick(5, 120), pick(20, 400));
-    let (first, second) = (CONTROLLERS[pick(0, 5) as usize], CONTROLLERS[pick(0, 5) as usize]);
+    let last = CONTROLLERS.len() as u64 - 1;
+    let [first, second] = [pick(0, last), pick(0, last)].map(|number| CONTROLLERS[number as usize]);
     let (loss, start) = (pick(0, 20), pick(0, 1500));
     let traffic = if pick(0, 1) == 0 { "\"backlogged\"" } else { "\"game\"" };
     scenario(&format!(
