@@ -48,7 +48,7 @@ fn run(controller: &str, link: &str, buffer: &str, duration: &str) -> Run {
 /// Its line: throughput in Mbit/s, the 95th percentile of the queueing delay in ms, losses in percent.
 fn row(controller: &str) -> String {
     let cells = LINKS.map(|(link, buffer)| {
-        let run = run(controller, link, buffer, "20s");
+        let run = run(controller, link, buffer, "10s");
         let p95 = run.queueing_delay_ms.map_or(f64::NAN, |delay| delay.p95);
         let mark = if run.unreliable { " (ended)" } else { "" };
         format!("{:.1} / {p95:.0} / {:.2}{mark}", run.throughput_mbps, run.loss_percent)
