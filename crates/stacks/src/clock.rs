@@ -190,9 +190,8 @@ mod tests {
     fn a_thread_inside_reads_the_simulation_s_time_and_others_read_the_machine_s() {
         check().unwrap();
         let machine = Instant::now();
-        let (inside, other) = within(Time::from_secs(5), || {
-            (Instant::now(), std::thread::spawn(Instant::now).join().unwrap())
-        });
+        let (inside, other) =
+            within(Time::from_secs(5), || (Instant::now(), std::thread::spawn(Instant::now).join().unwrap()));
         assert_eq!(inside, instant(Time::from_secs(5)));
         assert!(other >= machine && other < machine + StdDuration::from_secs(3600));
         let panic = std::panic::catch_unwind(|| within(Time::from_secs(5), || panic!("deliberate")));

@@ -178,7 +178,10 @@ mod tests {
             boring::rand::rand_bytes(&mut bytes).unwrap();
             bytes
         };
-        assert_eq!(Entropy::new(Random::stream(1, "test")).within(drawn), Entropy::new(Random::stream(1, "test")).within(system));
+        assert_eq!(
+            Entropy::new(Random::stream(1, "test")).within(drawn),
+            Entropy::new(Random::stream(1, "test")).within(system)
+        );
         assert_ne!(drawn(), drawn());
     }
 

@@ -120,3 +120,14 @@ fn what_the_guide_found_is_still_there() {
     let flood = found("quinn-bbr-flood.toml");
     assert!(flood.loss_percent > 90.0, "{flood:?}");
 }
+
+#[cfg(feature = "stacks-c")]
+#[test]
+fn what_the_guide_found_in_quiche_is_still_there() {
+    // A window of full packets would take 10,700.
+    let small = found("quiche-small-packets.toml");
+    assert!(small.delivered_packets > 25_000, "{small:?}");
+    let greedy = found("quiche-cubic-rollback.toml");
+    let [quiche, ours] = [0, 1].map(|flow| greedy.flows[flow].goodput_mbps);
+    assert!(quiche > 30.0 && ours < 5.0, "{quiche} and {ours} Mbit/s");
+}

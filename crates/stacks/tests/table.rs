@@ -59,9 +59,10 @@ fn row(controller: &str) -> String {
 /// `BRAKELIGHT_BLESS=1` writes the table anew; that takes the feature `stacks-c`.
 #[test]
 fn the_guide_s_table_is_what_runs_give() {
-    let mut table = "| controller | `lte-driving` | `lte-walking` | `wifi` | `starlink` | 12 Mbit/s | 50 Mbit/s |\n\
+    let mut table =
+        "| controller | `lte-driving` | `lte-walking` | `wifi` | `starlink` | 12 Mbit/s | 50 Mbit/s |\n\
                      |---|---|---|---|---|---|---|\n"
-        .to_string();
+            .to_string();
     let rows: Vec<String> = OURS.iter().chain(&STACKS).chain(IN_C).map(|name| row(name)).collect();
     table.extend(rows.iter().map(String::as_str));
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
