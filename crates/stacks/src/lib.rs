@@ -88,7 +88,7 @@ mod side;
 mod tls;
 
 #[cfg(feature = "stacks")]
-pub use added::add_to;
+pub use added::{add_quinn_controller, add_to};
 
 /// What the stacks find by themselves at most (`MtuDiscoveryConfig::default`), in bytes.
 #[cfg(feature = "stacks")]
@@ -102,6 +102,7 @@ mod added {
     use std::sync::Arc;
 
     use brakelight_registry::{RegisterError, Registry};
+    use quinn_proto::congestion::ControllerFactory;
 
     /// Adds the hosts `quinn`, `noq` and `brakelight-noq` to `registry`, with all their controllers; with the
     /// feature `stacks-c` also `quiche`.
@@ -115,5 +116,28 @@ mod added {
         #[cfg(feature = "stacks-c")]
         registry.add_host("quiche", Arc::new(super::quiche::Quiche))?;
         Ok(())
+    }
+
+    /// Adds to `registry` a controller that was written for quinn, in quinn-proto itself: `factory` makes one
+    /// for each connection. `name` is `host/controller`, such as `mine/cubic`, and `summary` is one line.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # let mut registry = brakelight_registry::Registry::standard();
+    /// let factory = Arc::new(quinn_proto::congestion::CubicConfig::default());
+    /// brakelight_stacks::add_quinn_controller(&mut registry, "mine/cubic", "My Cubic", factory)?;
+    /// # Ok::<(), brakelight_registry::RegisterError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The host's name is taken, or the name has no slash.
+    pub fn add_quinn_controller(
+        registry: &mut Registry,
+        name: &'static str,
+        summary: &'static str,
+        factory: Arc<dyn ControllerFactory + Send + Sync>,
+    ) -> Result<(), RegisterError> {
+        let host = name.split_once('/').map_or(name, |(host, _)| host);
+        registry.add_host(host, Arc::new(super::quinn::Foreign { name, summary, factory }))
     }
 }

@@ -75,6 +75,27 @@ options! {
     bbr, 200 {}
 }
 
+/// Options of a controller that is not ours to set.
+pub(crate) mod foreign {
+    use super::*;
+
+    parameters! {
+        /// Options of a controller that is not ours to set: flow control alone.
+        pub struct Config {
+            /// What the receiver lets the sender have outstanding; the stacks' own default is 1.25MB.
+            stream_window: Bytes = OPEN, in LEAST..=OPEN, from "chosen here";
+            /// What the sender keeps that is not acknowledged; the stacks' own default is 10MB.
+            send_window: Bytes = OPEN, in LEAST..=OPEN, from "chosen here";
+        }
+    }
+
+    impl Config {
+        pub(crate) fn windows(&self) -> Windows {
+            Windows::new(0, self.stream_window, self.send_window)
+        }
+    }
+}
+
 /// Options of quiche's controllers.
 #[cfg(feature = "stacks-c")]
 pub(crate) mod quiche {

@@ -2,11 +2,11 @@
 #![cfg(feature = "stacks")]
 
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use brakelight_core::random::Random;
-use brakelight_registry::Registry;
+use brakelight_registry::{RegisterError, Registry};
 use brakelight_scenario::outcome::Run;
 use brakelight_scenario::scenario::Scenario;
 use brakelight_scenario::trace::names::Names;
@@ -106,6 +106,31 @@ fn another_seed_gives_another_run() {
         brakelight_sim::run(&scenario, &Traces::new()).unwrap().run.flows[0].goodput_mbps
     };
     assert_ne!(of(1), of(2));
+}
+
+/// quinn's own Cubic, brought by a program, is `quinn/cubic` packet by packet.
+#[test]
+fn a_controller_that_a_program_brings_is_run_by_quinn_as_its_own() {
+    let mut registry = registry();
+    let factory = || Arc::new(quinn_proto::congestion::CubicConfig::default());
+    let add = |registry: &mut Registry, name| {
+        brakelight_stacks::add_quinn_controller(registry, name, "a test's", factory())
+    };
+    add(&mut registry, "mine/cubic").unwrap();
+    assert!(matches!(add(&mut registry, "mine/cubic"), Err(RegisterError::Taken { .. })));
+    assert!(matches!(add(&mut registry, "other"), Err(RegisterError::Malformed { .. })));
+    let run = |controller| {
+        let text = format!(
+            "duration = \"5s\"\nseed = 3\n[[link]]\nname = \"up\"\nrate = \"20Mbps\"\nbuffer = \"60pkt\"\n\
+             [[flow]]\ncontroller = \"{controller}\"\nrtt = \"40ms\"\npath = [\"loss:rate=0.001\", \"up\"]\n"
+        );
+        let scenario = brakelight_scenario::file::read_with(&registry, "test.toml", &text).unwrap();
+        let run =
+            brakelight_sim::run(&scenario, &Traces::new()).unwrap_or_else(|error| panic!("{error}")).run;
+        (run.delivered_packets, run.dropped_packets, run.flows[0].goodput_mbps)
+    };
+    assert_eq!(run("mine/cubic"), run("quinn/cubic"));
+    assert_ne!(run("mine/cubic"), run("quinn/newreno"));
 }
 
 /// Where one of these fails after an update of a stack, the guide says what is no longer so.
