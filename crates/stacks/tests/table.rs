@@ -1,5 +1,6 @@
 //! The table of the guide "Test your stack": every stack and controller on four traces and two fixed links.
 #![cfg(feature = "stacks")]
+#![allow(clippy::print_stdout, reason = "what it measures stands in the guide")]
 
 use std::path::Path;
 use std::time::Instant;
