@@ -4,8 +4,11 @@ use std::path::Path;
 use std::{env, fs};
 
 /// Packages whose versions are wanted, and the least that is known of each without a lock file.
-const STACKS: [(&str, &str, &str); 2] =
-    [("quinn-proto", "QUINN_VERSION", "0.11"), ("noq-proto", "NOQ_VERSION", "1.4")];
+const STACKS: [(&str, &str, &str); 3] = [
+    ("quinn-proto", "QUINN_VERSION", "0.11"),
+    ("noq-proto", "NOQ_VERSION", "1.4"),
+    ("quiche", "QUICHE_VERSION", "0.30"),
+];
 
 fn main() {
     let folder = env::var("CARGO_MANIFEST_DIR").expect("cargo sets it");

@@ -13,7 +13,7 @@ from .ledger import Failure, say
 
 # They take minutes to build, and only their own tests need them: `scripts/check heavy` builds these. `stacks` defines a function
 # of the C library besides, which is no other test's business.
-HEAVY_FEATURES = ("onnx", "s2n", "stacks")
+HEAVY_FEATURES = ("onnx", "s2n", "stacks", "stacks-c")
 # Test programs that share the kernel's devices and namespaces, or look for what others leave there.
 KERNEL = {
     "brakelight-cli": ("emulate", "emulated", "guides", "inputs", "kernel_tcp", "kills", "sch_abc"),

@@ -42,12 +42,19 @@ mod built_in {
         let scratch = Scratch::new("stacks-lists");
         let hosts = json(&scratch.brakelight(&["list", "hosts", "--format", "json"]));
         let hosts = hosts["hosts"].as_array().unwrap();
-        assert_eq!([&hosts[0]["name"], &hosts[1]["name"]], ["quinn", "noq"]);
+        let names: Vec<&str> = hosts.iter().map(|host| host["name"].as_str().unwrap()).collect();
+        let in_c: &[&str] = if cfg!(feature = "stacks-c") { &["quiche"] } else { &[] };
+        assert_eq!(names, [&["quinn", "noq", "brakelight-noq"], in_c].concat());
         for host in hosts {
-            assert_eq!(host["licence"], "MIT OR Apache-2.0");
+            let (licence, controllers) = match host["name"].as_str().unwrap() {
+                "quiche" => ("BSD-2-Clause", 3),
+                "brakelight-noq" => ("MIT OR Apache-2.0", 5),
+                _ => ("MIT OR Apache-2.0", 3),
+            };
+            assert_eq!(host["licence"], licence, "{host}");
             assert_eq!(host["version"].as_str().unwrap().split('.').count(), 3, "{host}");
-            assert_eq!(host["controllers"].as_array().unwrap().len(), 3);
-            assert!(host["shows"].as_array().unwrap().iter().any(|name| name == "ssthresh_bytes"));
+            assert_eq!(host["controllers"].as_array().unwrap().len(), controllers, "{host}");
+            assert!(host["shows"].as_array().unwrap().iter().any(|name| name == "mtu_bytes"), "{host}");
         }
         let table = ok(&scratch.brakelight(&["list", "hosts"]));
         assert!(table.contains("quinn/bbr") && table.contains("MIT OR Apache-2.0"), "{table}");
@@ -62,7 +69,7 @@ mod built_in {
         let scratch = Scratch::new("stacks-wrong");
         for (scheme, reason) in [
             ("quinn/cubik", "did you mean `quinn/cubic`?"),
-            ("quiche/cubic", "there is no host `quiche`"),
+            ("quic/cubic", "there is no host `quic`"),
             ("quinn/cubic:initial_windw=3", "did you mean `initial_window`?"),
             ("noq/bbr3:initial_window=0", "valid is 1 to 10000"),
             ("quinn/newreno:beta=high", "beta = `high` is not"),
@@ -137,6 +144,21 @@ mod built_in {
         let rows = ok(&scratch.brakelight(&["sweep", "grid.toml"]));
         assert_eq!(rows.lines().count(), 3, "{rows}");
         assert_eq!(rows, ok(&scratch.brakelight(&["sweep", "grid.toml"])), "the same bytes");
+    }
+
+    #[cfg(feature = "stacks-c")]
+    #[test]
+    fn schemes_of_quiche_run_as_others_do() {
+        let scratch = Scratch::new("stacks-quiche");
+        let schemes = "quiche/reno,quiche/cubic+codel,quiche/bbr2:initial_window=32";
+        let run = ["compare", "--trace", "fixed", "--schemes", schemes, "--duration", "3s", "--runs", "1"];
+        let format = ["--format", "json"];
+        let rows = json(&scratch.brakelight(&[&run[..], &format].concat()));
+        let rows = rows["runs"].as_array().unwrap();
+        assert_eq!(rows.len(), 3);
+        for row in rows {
+            assert!(row["utilization"].as_f64().unwrap() > 0.5, "{row}");
+        }
     }
 
     #[test]

@@ -40,8 +40,10 @@ macro_rules! ends_of {
             let mut transport = transport(setup.datagram, windows);
             transport.congestion_controller_factory(Arc::new(Factory { inner, seen: seen.clone() }));
             let (client, server) = entropy.within(|| configs(Arc::new(transport)))?;
-            let sender = Side::new(&mut random, &seen, || Quic::new(setup.datagram, Some(client), None))?;
-            let receiver = Side::new(&mut random, &seen, || Quic::new(setup.datagram, None, Some(server)))?;
+            let sender =
+                Side::new(&mut random, Some(&seen), || Quic::new(setup.datagram, Some(client), None))?;
+            let receiver =
+                Side::new(&mut random, Some(&seen), || Quic::new(setup.datagram, None, Some(server)))?;
             Ok(Pair { sender: Box::new(sender), receiver: Box::new(receiver) })
         }
 

@@ -65,6 +65,24 @@ pub(crate) fn check() -> Result<(), String> {
     Err(reason.to_string())
 }
 
+/// Returns why what asks BoringSSL for random numbers would not get those of the seed.
+#[cfg(feature = "stacks-c")]
+pub(crate) fn check_boringssl() -> Result<(), String> {
+    static FOLLOWS: OnceLock<bool> = OnceLock::new();
+    let follows = *FOLLOWS.get_or_init(|| {
+        let mut bytes = [0_u8; 32];
+        let mut entropy = Entropy::new(Random::stream(2, "check"));
+        let filled = entropy.within(|| boring::rand::rand_bytes(&mut bytes));
+        let mut expected = [0_u8; 32];
+        fill(&mut Random::stream(2, "check"), &mut expected);
+        filled.is_ok() && bytes == expected
+    });
+    if follows {
+        return Ok(());
+    }
+    Err("the random numbers of its BoringSSL cannot follow the seed in this program".to_string())
+}
+
 fn fill(random: &mut Random, bytes: &mut [u8]) {
     for chunk in bytes.chunks_mut(8) {
         chunk.copy_from_slice(&random.bits().to_le_bytes()[..chunk.len()]);
@@ -106,6 +124,28 @@ unsafe extern "C" fn getrandom(
     unsafe { libc::syscall(libc::SYS_getrandom, buffer, length, flags) as libc::ssize_t }
 }
 
+/// BoringSSL's function of this name, for the whole program. BoringSSL's own asks the kernel by a system call
+/// and keeps a generator, so that no seed of a connection would reach it.
+///
+/// # Safety
+/// As for BoringSSL's: `buffer` has room for `length` bytes.
+#[cfg(all(target_os = "linux", feature = "stacks-c"))]
+#[unsafe(no_mangle)]
+unsafe extern "C" fn RAND_bytes(buffer: *mut u8, length: libc::size_t) -> std::ffi::c_int {
+    let mut done = 0;
+    while done < length {
+        // SAFETY: The caller owns that many bytes.
+        let got = unsafe { getrandom(buffer.add(done).cast(), length - done, 0) };
+        match usize::try_from(got) {
+            Ok(got) => done += got,
+            Err(_) if std::io::Error::last_os_error().kind() == std::io::ErrorKind::Interrupted => {}
+            // BoringSSL's ends the program as well, rather than give keys that can be guessed.
+            Err(_) => std::process::abort(),
+        }
+    }
+    1
+}
+
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
@@ -127,6 +167,22 @@ mod tests {
             .within(|| (system(), std::thread::spawn(system).join().unwrap()));
         assert_eq!(one, inside(1));
         assert_ne!(other, inside(1));
+    }
+
+    #[cfg(feature = "stacks-c")]
+    #[test]
+    fn boringssl_gets_the_seed_inside_and_the_kernel_outside() {
+        check_boringssl().unwrap();
+        let drawn = || {
+            let mut bytes = [0; 16];
+            boring::rand::rand_bytes(&mut bytes).unwrap();
+            bytes
+        };
+        assert_eq!(
+            Entropy::new(Random::stream(1, "test")).within(drawn),
+            Entropy::new(Random::stream(1, "test")).within(system)
+        );
+        assert_ne!(drawn(), drawn());
     }
 
     #[test]

@@ -8,24 +8,31 @@
 //! | `quinn/newreno`, `quinn/cubic`, `quinn/bbr` | quinn-proto 0.11 |
 //! | `noq/newreno`, `noq/cubic`, `noq/bbr3` | noq-proto 1.4 |
 //! | `brakelight-noq/copa` and others | noq-proto 1.4 with controllers of `brakelight-noq` |
+//! | `quiche/reno`, `quiche/cubic`, `quiche/bbr2` | quiche 0.30, with the feature `stacks-c` |
 //!
-//! Without the feature there is nothing in this crate.
+//! `stacks-c` builds BoringSSL, which takes cmake, a C++ compiler and minutes. Without a feature there is
+//! nothing in this crate.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `options` | the options of the controllers |
-//! | `quinn`, `noq` | one stack each: the host, and what is its own |
-//! | `ends` | an end in the stack's terms, as far as the two are alike |
+//! | `quinn`, `noq`, `quiche` | one stack each: the host, and what is its own |
+//! | `ends` | an end of quinn or noq in the stack's terms, as far as the two are alike |
 //! | `side` | an end as [`core::host`](brakelight_core::host) wants it, whatever its stack |
 //! | `seen` | what is seen of a controller from outside |
 //! | `entropy` | random numbers from the scenario's seed |
-//! | `clock` | the simulation's time as the `Instant` that stacks take |
+//! | `clock` | the simulation's time as the `Instant` that stacks take, and as the clock that some read |
 //! | `tls` | TLS 1.3 by rustls, with a certificate that is the same in each run |
 //!
 //! # Time
 //!
-//! Both stacks take the time as an argument. They get a fixed [`Instant`](std::time::Instant) and the
+//! quinn and noq take the time as an argument. They get a fixed [`Instant`](std::time::Instant) and the
 //! simulation's time added to it. What asks for the time of day, in TLS and in tokens, gets one moment.
+//!
+//! quiche reads the clock itself, by `Instant::now()`, which asks the C library's `clock_gettime`. With the
+//! feature `stacks-c` this crate defines a function of that name, which is linked in the place of the
+//! library's. While a thread is inside of a stack it shows the simulation's time; at any other time and in
+//! any other thread it calls the library's. Where that cannot be, a connection is refused with the reason.
 //!
 //! # Randomness
 //!
@@ -40,6 +47,9 @@
 //! kernel, as the library's does. Keys made in a simulation are therefore no secrets, and those made outside
 //! of one are as good as before.
 //!
+//! quiche asks BoringSSL's `RAND_bytes`, which asks no function that could be replaced: that function is
+//! defined here as well, by the one above. Key exchange is X25519 alone, whose keys come from there.
+//!
 //! That concerns the whole program that has this crate, so the feature is off unless it is asked for. Linux
 //! alone is served: on other systems, and where another `getrandom` was linked, a connection is refused with
 //! the reason, and no run is made whose numbers would be others the next time.
@@ -48,9 +58,11 @@
 //!
 //! - Flow control is open: windows of 1 GB, so that congestion control is what limits. The options
 //!   `stream_window` and `send_window` take the stacks' defaults or any others.
-//! - No datagram is larger than the path's; the stacks' own limit of 1,452 bytes stays.
+//! - No datagram is larger than the path's; the stacks' own limit of 1,452 bytes stays. quiche has 1,350
+//!   bytes, as its own client sets it, where its library would have 1,200.
 //! - Datagrams are handed over one by one, without segmentation offload.
-//! - A pass-through stands around the controller, which notes bytes in flight and RTT samples. A method that
+//! - quiche says when a datagram should leave, and it is held here until then.
+//! - A pass-through stands around the controller of quinn and noq, which notes bytes in flight and RTT samples. A method that
 //!   a working copy adds to the stack's trait `Controller` must be passed on there as well (`Watched`).
 #![warn(missing_docs)]
 
@@ -64,6 +76,8 @@ mod entropy;
 mod noq;
 #[cfg(feature = "stacks")]
 mod options;
+#[cfg(feature = "stacks-c")]
+mod quiche;
 #[cfg(feature = "stacks")]
 mod quinn;
 #[cfg(feature = "stacks")]
@@ -74,7 +88,7 @@ mod side;
 mod tls;
 
 #[cfg(feature = "stacks")]
-pub use added::add_to;
+pub use added::{add_quinn_controller, add_to};
 
 /// What the stacks find by themselves at most (`MtuDiscoveryConfig::default`), in bytes.
 #[cfg(feature = "stacks")]
@@ -88,14 +102,42 @@ mod added {
     use std::sync::Arc;
 
     use brakelight_registry::{RegisterError, Registry};
+    use quinn_proto::congestion::ControllerFactory;
 
-    /// Adds the hosts `quinn` and `noq` to `registry`, with all their controllers, and `brakelight-noq`.
+    /// Adds the hosts `quinn`, `noq` and `brakelight-noq` to `registry`, with all their controllers; with the
+    /// feature `stacks-c` also `quiche`.
     ///
     /// # Errors
     /// A name is taken.
     pub fn add_to(registry: &mut Registry) -> Result<(), RegisterError> {
         registry.add_host("quinn", Arc::new(super::quinn::Quinn))?;
         registry.add_host("noq", Arc::new(super::noq::Noq))?;
-        registry.add_host("brakelight-noq", Arc::new(super::noq::Adapted))
+        registry.add_host("brakelight-noq", Arc::new(super::noq::Adapted))?;
+        #[cfg(feature = "stacks-c")]
+        registry.add_host("quiche", Arc::new(super::quiche::Quiche))?;
+        Ok(())
+    }
+
+    /// Adds to `registry` a controller that was written for quinn, in quinn-proto itself: `factory` makes one
+    /// for each connection. `name` is `host/controller`, such as `mine/cubic`, and `summary` is one line.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # let mut registry = brakelight_registry::Registry::standard();
+    /// let factory = Arc::new(quinn_proto::congestion::CubicConfig::default());
+    /// brakelight_stacks::add_quinn_controller(&mut registry, "mine/cubic", "My Cubic", factory)?;
+    /// # Ok::<(), brakelight_registry::RegisterError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The host's name is taken, or the name has no slash.
+    pub fn add_quinn_controller(
+        registry: &mut Registry,
+        name: &'static str,
+        summary: &'static str,
+        factory: Arc<dyn ControllerFactory + Send + Sync>,
+    ) -> Result<(), RegisterError> {
+        let host = name.split_once('/').map_or(name, |(host, _)| host);
+        registry.add_host(host, Arc::new(super::quinn::Foreign { name, summary, factory }))
     }
 }

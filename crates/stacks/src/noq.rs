@@ -157,6 +157,7 @@ fn values(connection: &mut Connection) -> Option<Values> {
         pacing_bps: pacing_rate.map(|rate| rate.saturating_mul(8)),
         bandwidth_bps: bandwidth_estimate,
         lost: path.lost_packets,
+        rtt: None,
         mtu: path.current_mtu,
     })
 }

@@ -74,3 +74,46 @@ options! {
     /// Options of quinn's BBR, which begins with a large window.
     bbr, 200 {}
 }
+
+/// Options of a controller that is not ours to set.
+pub(crate) mod foreign {
+    use super::*;
+
+    parameters! {
+        /// Options of a controller that is not ours to set: flow control alone.
+        pub struct Config {
+            /// What the receiver lets the sender have outstanding; the stacks' own default is 1.25MB.
+            stream_window: Bytes = OPEN, in LEAST..=OPEN, from "chosen here";
+            /// What the sender keeps that is not acknowledged; the stacks' own default is 10MB.
+            send_window: Bytes = OPEN, in LEAST..=OPEN, from "chosen here";
+        }
+    }
+
+    impl Config {
+        pub(crate) fn windows(&self) -> Windows {
+            Windows::new(0, self.stream_window, self.send_window)
+        }
+    }
+}
+
+/// Options of quiche's controllers.
+#[cfg(feature = "stacks-c")]
+pub(crate) mod quiche {
+    use super::*;
+
+    parameters! {
+        /// Options of quiche's controllers.
+        pub struct Config {
+            /// The window before the first ACK, in packets.
+            initial_window: u64 = 10, in 1..=10_000, from "the stack";
+            /// Whether slow start also ends by HyStart++ (`reno`, `cubic`).
+            hystart: bool = true, in .., from "the stack";
+            /// Whether idle time begins at the last ACK, where that came after the last packet (`cubic`).
+            idle_restart_fix: bool = true, in .., from "the stack";
+            /// The largest datagram that it sends, in bytes; quiche's own default is 1,200.
+            datagram: u64 = 1350, in 1200..=1472, from "quiche's own client";
+            /// What the receiver lets the sender have outstanding.
+            stream_window: Bytes = OPEN, in LEAST..=OPEN, from "chosen here";
+        }
+    }
+}

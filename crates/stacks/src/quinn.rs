@@ -10,7 +10,7 @@ use quinn_proto::congestion::{BbrConfig, ControllerMetrics, CubicConfig, NewReno
 use quinn_proto::{RttEstimator, SendStream, Transmit};
 
 use crate::ends::ends_of;
-use crate::options::{bbr, newreno, plain};
+use crate::options::{bbr, foreign, newreno, plain};
 
 ends_of!(quinn_proto);
 
@@ -54,6 +54,42 @@ impl HostFactory for Quinn {
 
     fn pair(&self, setup: &Setup<'_>) -> Result<Pair, String> {
         pair(setup, congestion(setup).map_err(|error| error.to_string())?)
+    }
+}
+
+/// quinn-proto with one controller that a program brings.
+pub(crate) struct Foreign {
+    /// Its registered name: `host/controller`.
+    pub(crate) name: &'static str,
+    /// One line: what it is.
+    pub(crate) summary: &'static str,
+    pub(crate) factory: Inner,
+}
+
+impl std::fmt::Debug for Foreign {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Foreign").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl HostFactory for Foreign {
+    fn about(&self) -> About {
+        About { summary: "quinn-proto with a controller of this program", ..Quinn.about() }
+    }
+
+    fn controllers(&self) -> Vec<HostedController> {
+        let Foreign { name, summary, .. } = *self;
+        vec![HostedController { name, summary, parameters: foreign::Config::describe }]
+    }
+
+    fn settings(&self, _controller: &str, options: Options<'_>) -> Result<OptionValues, ParameterError> {
+        Ok(foreign::Config::from_options(options.iter().copied())?.settings())
+    }
+
+    fn pair(&self, setup: &Setup<'_>) -> Result<Pair, String> {
+        let options = setup.settings.iter().map(|(name, value)| (*name, value.as_str()));
+        let options = foreign::Config::from_options(options).map_err(|error| error.to_string())?;
+        pair(setup, (options.windows(), self.factory.clone()))
     }
 }
 
@@ -115,6 +151,7 @@ fn values(connection: &mut Connection) -> Option<Values> {
         pacing_bps: pacing_rate,
         bandwidth_bps: None,
         lost: path.lost_packets,
+        rtt: None,
         mtu: path.current_mtu,
     })
 }

@@ -3,6 +3,7 @@
 
 use std::time::Instant;
 
+use brakelight_core::controller::Rtt;
 use brakelight_core::ecn::Ecn;
 use brakelight_core::host::{End, SenderState, Transmit};
 use brakelight_core::random::Random;
@@ -57,6 +58,8 @@ pub(crate) struct Values {
     pub(crate) bandwidth_bps: Option<u64>,
     /// Packets declared lost.
     pub(crate) lost: u64,
+    /// The RTT, where no pass-through sees its samples.
+    pub(crate) rtt: Option<Rtt>,
     /// The largest datagram that the path is known to carry, in bytes.
     pub(crate) mtu: u16,
 }
@@ -65,7 +68,10 @@ pub(crate) struct Values {
 pub(crate) struct Side<S> {
     stack: S,
     entropy: Entropy,
-    seen: Seen,
+    /// What a pass-through around the controller saw, where there is one.
+    seen: Option<Seen>,
+    /// The time of the newest call.
+    now: Time,
     wake_at: Option<Time>,
     /// Whether it opened the connection: the end that sends.
     opens: bool,
@@ -78,23 +84,26 @@ impl<S: Stack> Side<S> {
     /// Returns the end that `make` makes, with random numbers of its own.
     pub(crate) fn new(
         random: &mut Random,
-        seen: &Seen,
+        seen: Option<&Seen>,
         make: impl FnOnce() -> Result<S, String>,
     ) -> Result<Self, String> {
         let mut entropy = Entropy::new(Random::stream(random.bits(), "end"));
-        let stack = entropy.within(make)?;
+        let now = Time::ZERO;
+        let stack = clock::within(now, || entropy.within(make))?;
         let values = Values::default();
-        Ok(Side { stack, entropy, seen: seen.clone(), wake_at: None, opens: false, sent: 0, values })
+        Ok(Side { stack, entropy, seen: seen.cloned(), now, wake_at: None, opens: false, sent: 0, values })
     }
 
-    /// Calls the stack.
-    fn call<R>(&mut self, act: impl FnOnce(&mut S) -> R) -> R {
+    /// Calls the stack, whose time is `now`.
+    fn call<R>(&mut self, now: Time, act: impl FnOnce(&mut S) -> R) -> R {
+        self.now = now;
         let Side { stack, entropy, .. } = self;
-        let done = entropy.within(|| {
+        let act = || {
             let done = act(stack);
             stack.settle();
             done
-        });
+        };
+        let done = clock::within(now, || entropy.within(act));
         self.wake_at = self.stack.deadline().map(clock::time);
         done
     }
@@ -110,16 +119,16 @@ impl<S: Stack> Side<S> {
 impl<S: Stack> End for Side<S> {
     fn connect(&mut self, now: Time) {
         self.opens = true;
-        self.call(|stack| stack.connect(clock::instant(now)));
+        self.call(now, |stack| stack.connect(clock::instant(now)));
     }
 
     fn receive(&mut self, now: Time, ecn: Ecn, payload: &[u8]) {
-        self.call(|stack| stack.receive(clock::instant(now), ecn, payload));
+        self.call(now, |stack| stack.receive(clock::instant(now), ecn, payload));
         self.look();
     }
 
     fn transmit(&mut self, now: Time, payload: &mut Vec<u8>) -> Option<Transmit> {
-        let ecn = self.call(|stack| stack.transmit(clock::instant(now), payload))?;
+        let ecn = self.call(now, |stack| stack.transmit(clock::instant(now), payload))?;
         self.sent += 1;
         // What the other end sends are ACKs.
         Some(Transmit { ecn, data: self.opens })
@@ -131,46 +140,46 @@ impl<S: Stack> End for Side<S> {
 
     fn on_wakeup(&mut self, now: Time) {
         if self.wake_at.is_some_and(|at| at <= now) {
-            self.call(|stack| stack.on_timeout(clock::instant(now)));
+            self.call(now, |stack| stack.on_timeout(clock::instant(now)));
             self.look();
         }
     }
 
-    fn write(&mut self, _now: Time, size: u64) -> u64 {
+    fn write(&mut self, now: Time, size: u64) -> u64 {
         let size = usize::try_from(size).unwrap_or(usize::MAX);
-        self.call(|stack| stack.write(size)) as u64
+        self.call(now, |stack| stack.write(size)) as u64
     }
 
-    fn finish(&mut self, _now: Time) {
-        self.call(Stack::finish);
+    fn finish(&mut self, now: Time) {
+        self.call(now, Stack::finish);
     }
 
-    fn read(&mut self, _now: Time) -> u64 {
-        self.call(Stack::read)
+    fn read(&mut self, now: Time) -> u64 {
+        self.call(now, Stack::read)
     }
 
-    fn send_message(&mut self, _now: Time, message: &[u8]) -> bool {
-        self.call(|stack| stack.send_message(message))
+    fn send_message(&mut self, now: Time, message: &[u8]) -> bool {
+        self.call(now, |stack| stack.send_message(message))
     }
 
     fn take_message(&mut self) -> Option<Vec<u8>> {
-        self.call(Stack::take_message)
+        self.call(self.now, Stack::take_message)
     }
 
     fn state(&self) -> SenderState {
-        let noted = self.seen.read();
+        let noted = self.seen.as_ref().map(Seen::read);
         SenderState {
             cwnd: Bytes(self.values.cwnd),
             pacing_rate: self.values.pacing_bps.map(Rate::from_bps),
-            inflight: Some(Bytes(noted.inflight)),
-            rtt: noted.rtt,
+            inflight: noted.map(|noted| Bytes(noted.inflight)),
+            rtt: noted.map_or(self.values.rtt, |noted| noted.rtt),
             sent_packets: self.sent,
             lost_packets: self.values.lost,
         }
     }
 
     fn take_rtt_sample(&mut self) -> Option<Duration> {
-        self.seen.take_sample()
+        self.seen.as_ref()?.take_sample()
     }
 
     fn inspect(&self, visit: &mut dyn FnMut(&'static str, f64)) {

@@ -50,7 +50,7 @@ fn words(error: impl std::fmt::Display) -> String {
 }
 
 /// The certificate and its key: no secret, and the same in each process.
-fn certificate() -> (CertificateDer<'static>, PrivateKeyDer<'static>) {
+pub(crate) fn certificate() -> (CertificateDer<'static>, PrivateKeyDer<'static>) {
     static CERTIFICATE: OnceLock<(CertificateDer<'static>, Vec<u8>)> = OnceLock::new();
     let (certificate, key) = CERTIFICATE.get_or_init(|| {
         let key = [&ED25519[..], &[7; KEY]].concat();

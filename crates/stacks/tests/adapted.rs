@@ -1,5 +1,6 @@
 //! Brakelight's controllers in noq-proto beside the same controllers in the modelled QUIC host.
 #![cfg(feature = "stacks")]
+#![allow(clippy::print_stdout, reason = "what it measures stands in the guide")]
 
 use brakelight_registry::Registry;
 use brakelight_scenario::outcome::Run;

@@ -43,3 +43,21 @@ mod brakelight_noq_copa {
     use super::registry;
     brakelight_testkit::conformance_host!(registry(), "brakelight-noq/copa", [("stream_window", "1.25MB")]);
 }
+
+#[cfg(feature = "stacks-c")]
+mod quiche_reno {
+    use super::registry;
+    brakelight_testkit::conformance_host!(registry(), "quiche/reno", [("hystart", "false")]);
+}
+
+#[cfg(feature = "stacks-c")]
+mod quiche_cubic {
+    use super::registry;
+    brakelight_testkit::conformance_host!(registry(), "quiche/cubic", [("initial_window", "32")]);
+}
+
+#[cfg(feature = "stacks-c")]
+mod quiche_bbr2 {
+    use super::registry;
+    brakelight_testkit::conformance_host!(registry(), "quiche/bbr2", [("datagram", "1200")]);
+}

@@ -2,18 +2,30 @@
 #![cfg(feature = "stacks")]
 
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use brakelight_core::random::Random;
-use brakelight_registry::Registry;
+use brakelight_registry::{RegisterError, Registry};
 use brakelight_scenario::outcome::Run;
 use brakelight_scenario::scenario::Scenario;
 use brakelight_scenario::trace::names::Names;
 use brakelight_sim::Traces;
 
-const CONTROLLERS: [&str; 6] =
-    ["quinn/newreno", "quinn/cubic", "quinn/bbr", "noq/newreno", "noq/cubic", "noq/bbr3"];
+const CONTROLLERS: &[&str] = &[
+    "quinn/newreno",
+    "quinn/cubic",
+    "quinn/bbr",
+    "noq/newreno",
+    "noq/cubic",
+    "noq/bbr3",
+    #[cfg(feature = "stacks-c")]
+    "quiche/reno",
+    #[cfg(feature = "stacks-c")]
+    "quiche/cubic",
+    #[cfg(feature = "stacks-c")]
+    "quiche/bbr2",
+];
 
 fn registry() -> Registry {
     let mut registry = Registry::standard();
@@ -40,7 +52,8 @@ fn drawn(seed: u64) -> Scenario {
     let mut random = Random::stream(seed, "scenario");
     let mut pick = |from: u64, to: u64| from + random.bits() % (to - from + 1);
     let (mbps, rtt, buffer) = (pick(2, 60), pick(5, 120), pick(20, 400));
-    let (first, second) = (CONTROLLERS[pick(0, 5) as usize], CONTROLLERS[pick(0, 5) as usize]);
+    let last = CONTROLLERS.len() as u64 - 1;
+    let [first, second] = [pick(0, last), pick(0, last)].map(|number| CONTROLLERS[number as usize]);
     let (loss, start) = (pick(0, 20), pick(0, 1500));
     let traffic = if pick(0, 1) == 0 { "\"backlogged\"" } else { "\"game\"" };
     scenario(&format!(
@@ -95,6 +108,31 @@ fn another_seed_gives_another_run() {
     assert_ne!(of(1), of(2));
 }
 
+/// quinn's own Cubic, brought by a program, is `quinn/cubic` packet by packet.
+#[test]
+fn a_controller_that_a_program_brings_is_run_by_quinn_as_its_own() {
+    let mut registry = registry();
+    let factory = || Arc::new(quinn_proto::congestion::CubicConfig::default());
+    let add = |registry: &mut Registry, name| {
+        brakelight_stacks::add_quinn_controller(registry, name, "a test's", factory())
+    };
+    add(&mut registry, "mine/cubic").unwrap();
+    assert!(matches!(add(&mut registry, "mine/cubic"), Err(RegisterError::Taken { .. })));
+    assert!(matches!(add(&mut registry, "other"), Err(RegisterError::Malformed { .. })));
+    let run = |controller| {
+        let text = format!(
+            "duration = \"5s\"\nseed = 3\n[[link]]\nname = \"up\"\nrate = \"20Mbps\"\nbuffer = \"60pkt\"\n\
+             [[flow]]\ncontroller = \"{controller}\"\nrtt = \"40ms\"\npath = [\"loss:rate=0.001\", \"up\"]\n"
+        );
+        let scenario = brakelight_scenario::file::read_with(&registry, "test.toml", &text).unwrap();
+        let run =
+            brakelight_sim::run(&scenario, &Traces::new()).unwrap_or_else(|error| panic!("{error}")).run;
+        (run.delivered_packets, run.dropped_packets, run.flows[0].goodput_mbps)
+    };
+    assert_eq!(run("mine/cubic"), run("quinn/cubic"));
+    assert_ne!(run("mine/cubic"), run("quinn/newreno"));
+}
+
 /// Where one of these fails after an update of a stack, the guide says what is no longer so.
 #[test]
 fn what_the_guide_found_is_still_there() {
@@ -106,4 +144,15 @@ fn what_the_guide_found_is_still_there() {
     assert!((0.6..0.7).contains(&slow_start.loss_percent), "{slow_start:?}");
     let flood = found("quinn-bbr-flood.toml");
     assert!(flood.loss_percent > 90.0, "{flood:?}");
+}
+
+#[cfg(feature = "stacks-c")]
+#[test]
+fn what_the_guide_found_in_quiche_is_still_there() {
+    // A window of full packets would take 10,700.
+    let small = found("quiche-small-packets.toml");
+    assert!(small.delivered_packets > 25_000, "{small:?}");
+    let greedy = found("quiche-cubic-rollback.toml");
+    let [quiche, ours] = [0, 1].map(|flow| greedy.flows[flow].goodput_mbps);
+    assert!(quiche > 30.0 && ours < 5.0, "{quiche} and {ours} Mbit/s");
 }

@@ -1,0 +1,92 @@
+//! The table of the guide "Test your stack": every stack and controller on four traces and two fixed links.
+#![cfg(feature = "stacks")]
+#![allow(clippy::print_stdout, reason = "what it measures stands in the guide")]
+
+use std::path::Path;
+use std::time::Instant;
+
+use brakelight_registry::Registry;
+use brakelight_scenario::outcome::Run;
+use brakelight_scenario::trace::names::Names;
+use brakelight_sim::Traces;
+
+/// Ours first, in the modelled QUIC host.
+const OURS: [&str; 3] = ["newreno", "cubic", "bbr3"];
+const STACKS: [&str; 6] =
+    ["quinn/newreno", "quinn/cubic", "quinn/bbr", "noq/newreno", "noq/cubic", "noq/bbr3"];
+const IN_C: &[&str] =
+    if cfg!(feature = "stacks-c") { &["quiche/reno", "quiche/cubic", "quiche/bbr2"] } else { &[] };
+/// What the link is, and the buffer: of the fixed ones, one bandwidth-delay product.
+const LINKS: [(&str, &str); 6] = [
+    ("trace = \"lte-driving\"", "250pkt"),
+    ("trace = \"lte-walking\"", "250pkt"),
+    ("trace = \"wifi\"", "250pkt"),
+    ("trace = \"starlink\"", "250pkt"),
+    ("rate = \"12Mbps\"", "75kB"),
+    ("rate = \"50Mbps\"", "312kB"),
+];
+const PAGE: &str = "../../docs/guides/stacks.md";
+const BEGIN: &str = "<!-- table.rs writes this table -->\n";
+
+/// One flow alone, with an RTT of 50 ms.
+fn run(controller: &str, link: &str, buffer: &str, duration: &str) -> Run {
+    let mut registry = Registry::standard();
+    brakelight_stacks::add_to(&mut registry).unwrap();
+    let host = if controller.contains('/') { "" } else { "host = \"quic\"\n" };
+    let text = format!(
+        "duration = \"{duration}\"\n[[link]]\nname = \"link\"\n{link}\nbuffer = \"{buffer}\"\n\
+         [[flow]]\ncontroller = \"{controller}\"\n{host}rtt = \"50ms\"\npath = [\"link\"]\n"
+    );
+    let scenario = brakelight_scenario::file::read_with(&registry, "test.toml", &text).unwrap();
+    let mut traces = Traces::new();
+    if let Some(name) = link.strip_prefix("trace = ") {
+        let name = name.trim_matches('"');
+        traces.insert(name.to_string(), Names::from_environment().unwrap().load(name).unwrap());
+    }
+    brakelight_sim::run(&scenario, &traces).unwrap_or_else(|error| panic!("{controller}: {error}")).run
+}
+
+/// Its line: throughput in Mbit/s, the 95th percentile of the queueing delay in ms, losses in percent.
+fn row(controller: &str) -> String {
+    let cells = LINKS.map(|(link, buffer)| {
+        let run = run(controller, link, buffer, "10s");
+        let p95 = run.queueing_delay_ms.map_or(f64::NAN, |delay| delay.p95);
+        let mark = if run.unreliable { " (ended)" } else { "" };
+        format!("{:.1} / {p95:.0} / {:.2}{mark}", run.throughput_mbps, run.loss_percent)
+    });
+    format!("| `{controller}` | {} |\n", cells.join(" | "))
+}
+
+/// `BRAKELIGHT_BLESS=1` writes the table anew; that takes the feature `stacks-c`.
+#[test]
+fn the_guide_s_table_is_what_runs_give() {
+    let mut table =
+        "| controller | `lte-driving` | `lte-walking` | `wifi` | `starlink` | 12 Mbit/s | 50 Mbit/s |\n\
+                     |---|---|---|---|---|---|---|\n"
+            .to_string();
+    let rows: Vec<String> = OURS.iter().chain(&STACKS).chain(IN_C).map(|name| row(name)).collect();
+    table.extend(rows.iter().map(String::as_str));
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
+    let page = std::fs::read_to_string(&file).unwrap();
+    let (before, rest) = page.split_once(BEGIN).expect("the page has a place for the table");
+    let (_, after) = rest.split_once("\n\n").expect("an empty line ends the table");
+    if std::env::var_os("BRAKELIGHT_BLESS").is_some() && !IN_C.is_empty() {
+        std::fs::write(&file, format!("{before}{BEGIN}{table}\n{after}")).unwrap();
+        return;
+    }
+    for row in rows {
+        assert!(rest.contains(&row), "the page has another row than\n{row}");
+    }
+}
+
+/// Prints simulated seconds a second at 100 Mbit/s.
+#[test]
+fn a_simulated_second_at_100_mbps_takes_less_than_ten() {
+    for name in OURS.iter().chain(&STACKS).chain(IN_C) {
+        let began = Instant::now();
+        let run = run(name, "rate = \"100Mbps\"", "625kB", "5s");
+        let speed = 5.0 / began.elapsed().as_secs_f64();
+        println!("{name}: {speed:.1} simulated seconds a second at {:.1} Mbit/s", run.throughput_mbps);
+        assert!(speed > 0.1, "{name}: {speed}");
+    }
+}
