@@ -1,5 +1,5 @@
-//! ACK_RECEIVE_TIMESTAMPS frames against a second reader, written from draft-ietf-quic-receive-ts-03 apart from
-//! the first, and against the worked examples of the draft.
+//! ACK_RECEIVE_TIMESTAMPS frames against a second reader, written from draft-ietf-quic-receive-ts-03 apart
+//! from the first, and against the worked examples of the draft.
 
 use brakelight_senders::feedback::receive_timestamps::{
     Arrived, Frame, Malformed, ReceiveTimestamps, TYPE, TYPE_WITH_ECN, read_parameters, write_parameters,

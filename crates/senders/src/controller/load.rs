@@ -255,8 +255,8 @@ macro_rules! law_parameters {
                 beta_min: f64 = 0.65, in 0.1..=0.99, from "bmcc table I";
                 /// The most that a window grows by in one round trip.
                 growth_most: f64 = 4.0, in 1.1..=1e6, from "not in bmcc: ours";
-                /// How long it does not fall again after a decrease: the longer of T and t_p, their sum, or the sum if T is
-                /// below t_p.
+                /// How long it does not fall again after a decrease: the longer of T and t_p, their sum, or
+                /// the sum if T is below t_p.
                 hold: $crate::controller::load::Hold = $crate::controller::load::Hold::Longer, in .., from "not in bmcc; xia05 3.3: sum";
                 $($own)*
             }

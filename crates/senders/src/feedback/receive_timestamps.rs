@@ -17,7 +17,7 @@
 //!
 //! | symbol | field | unit | default | source |
 //! |---|---|---|---|---|
-//! | max_receive_timestamps_per_ack | `ReceiveTimestamps::most` | packets | 0: no such frames | receive-ts 6 |
+//! | max_receive_timestamps_per_ack | `ReceiveTimestamps::most` | packets | 0: no frames | receive-ts 6 |
 //! | receive_timestamps_exponent | `ReceiveTimestamps::exponent` | 1 | 0 | receive-ts 6 |
 //!
 //! # Deviations
@@ -124,9 +124,9 @@ impl fmt::Display for Malformed {
 impl core::error::Error for Malformed {}
 
 impl Frame {
-    /// Returns the bytes of this frame for a peer that asked for timestamps as `asked` says, at most `room` of
-    /// them. Where not all timestamps fit, the oldest are left out; packets that the frame does not reach are
-    /// too, and repeated ones.
+    /// Returns the bytes of this frame for a peer that asked for timestamps as `asked` says, at most `room`
+    /// of them. Where not all timestamps fit, the oldest are left out. So are packets beyond the largest, and
+    /// repeated ones.
     ///
     /// Returns `None` if the peer asked for none, in which case an ordinary ACK is to be sent (receive-ts 6);
     /// if even a frame without timestamps is larger than `room`; or if a number cannot be written, or the

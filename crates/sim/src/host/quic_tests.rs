@@ -301,8 +301,8 @@ fn receive_times_are_reported_for_every_packet_in_the_order_of_arrival() {
     assert_eq!(reported, expected);
 }
 
-/// draft-ietf-quic-receive-ts-03 4.1, 6: in frames times are whole units since a basis of the receiver's own, and
-/// no more than were asked for; of these the latest arrived.
+/// receive-ts 4.1, 6: in frames times are whole units since a basis of the receiver's own, and no more than
+/// were asked for; of these the latest arrived.
 #[test]
 fn receive_times_in_frames_keep_their_differences_to_the_unit_and_the_latest_packets() {
     let clock = Clock { offset: Duration::from_secs(5), ..Clock::default() };
@@ -323,7 +323,7 @@ fn receive_times_in_frames_keep_their_differences_to_the_unit_and_the_latest_pac
         let flush = |_: &mut Receiver| unreachable!("this feedback never flushes");
         if receiver.on_data(micros(now), &packet, number, number, 1000, flush) == AckRequest::Ack {
             let mut body = AckBody::default();
-            // The type has three bytes more than an ACK's; a count, a range of one or two, its length, three times.
+            // The type has three bytes more than an ACK's. Then come a count, a range, and three times.
             let added = receiver.write_ack(micros(now), false, &mut body);
             assert!((3 + 1 + 2 + 3..=3 + 1 + 2 + 3 * 4).contains(&added), "{added}");
             let times = body.detail().receive_times.iter();

@@ -375,7 +375,7 @@ impl Receiver {
             let at = (time.received_at >= basis).then(|| time.received_at.since(basis))?;
             Some(Arrived { number: time.number, at_us: at.as_micros() })
         };
-        // By mark; which codepoint a mark is does not change the length of the frame by more than a byte or two.
+        // By mark and not by codepoint, which is about as long.
         let counts = detail.totals.map(|totals| totals.packets.map(u64::from));
         let plain = Frame {
             delay: detail.delay.as_micros() >> ACK_DELAY_EXPONENT,
