@@ -2,7 +2,8 @@
 //! make them again:
 //!
 //! ```sh
-//! brakelight evaluate cubic newreno vegas copa bbr bbr3 --format json > docs/evaluation.json
+//! brakelight evaluate cubic newreno westwood ctcp vegas copa vivace bbr bbr2 bbr3 quicdc abc bmcc \
+//!   --format json > docs/evaluation.json
 //! brakelight evaluate bbr bbr2 bbr3 --kit bbr --format json > docs/evaluation-bbr.json
 //! BRAKELIGHT_BLESS=1 cargo test -p brakelight-lab --test evaluation
 //! ```

@@ -2,12 +2,13 @@
 //!
 //! ```text
 //! worse = after - before, or before - after where more is better: seed by seed
-//! a measurement regressed if worse > 0 with every seed, and its median is 1 % or more of
-//!                         the larger of |before| and |bound|
+//! a measurement regressed if worse > 0 with every seed, its mean is 7 standard errors or more,
+//!                         and its median is 1 % or more of the larger of |before| and |bound|
 //! ```
 //!
 //! Code that does the same has the same numbers, bit for bit. Where a change only draws other random numbers,
-//! ten of ten seeds are worse by chance once in 1024 points, and hardly ever by 1 %.
+//! ten of ten seeds are worse by chance once in 1024 points: too often for a kit of a hundred points. So the
+//! differences must agree, too: Student's t with 9 degrees of freedom exceeds 7 once in 30,000.
 
 use brakelight_scenario::documents::{Evaluation, Point, Regression};
 use brakelight_scenario::median::median;
@@ -15,6 +16,9 @@ use thiserror::Error;
 
 /// The least median change that counts.
 const LEAST: f64 = 0.01;
+
+/// The least mean change that counts, in standard errors.
+const STANDARD_ERRORS: f64 = 7.0;
 
 /// Why two evaluations cannot be compared.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -109,9 +113,18 @@ fn worse(before: &Point, after: &Point, at_most: bool) -> Option<f64> {
     let pairs = before.by_seed.iter().zip(&after.by_seed);
     let mut changes: Vec<f64> =
         pairs.map(|(before, after)| if at_most { after - before } else { before - after }).collect();
-    if changes.is_empty() || !changes.iter().all(|change| *change > 0.0) {
+    if changes.is_empty() || !changes.iter().all(|change| *change > 0.0) || !agree(&changes) {
         return None;
     }
     let share = median(&mut changes)? / before.measured.abs().max(before.bound.abs()).max(f64::MIN_POSITIVE);
     (share >= LEAST).then_some(share)
+}
+
+/// Whether the mean of `changes` is so many standard errors or more. One change alone is taken as it is.
+fn agree(changes: &[f64]) -> bool {
+    let count = changes.len() as f64;
+    let mean = changes.iter().sum::<f64>() / count;
+    let squares: f64 = changes.iter().map(|change| (change - mean).powi(2)).sum();
+    let error = (squares / (count - 1.0).max(1.0) / count).sqrt();
+    mean >= STANDARD_ERRORS * error
 }
