@@ -289,3 +289,18 @@ fn follow_says_that_it_is_blind_where_probes_are_never_late_and_nothing_waits_he
     });
     assert!(!setter.is_blind());
 }
+
+#[test]
+fn follow_lowers_its_rate_in_an_outage_and_does_not_call_it_blindness() {
+    let mut setter = follow::Follow::new(&follow::Config::default(), Side::Up);
+    let total = |tick: u64| 25_000 * tick.min(500);
+    for tick in 1..=900_u64 {
+        let now = ms(10 * tick);
+        if tick <= 500 {
+            setter.on_delay(Delay { now, value: Duration::from_millis(40), source: Source::Flow });
+        }
+        follow_tick(&mut setter, now, total(tick) + 110_000, total(tick), 110_000);
+        assert!(!setter.is_blind(), "at {now:?}");
+    }
+    assert_eq!(setter.rate(), follow::Config::default().min);
+}
