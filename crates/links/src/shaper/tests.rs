@@ -175,7 +175,7 @@ fn autorate_cuts_by_a_quarter_where_the_delay_is_far_above_the_threshold() {
     }
     assert_eq!(bench.setter.rate().bps(), 20_000_000, "at the base rate there is nothing to decay to");
     // delta is about 180 ms. Two of six do not make bufferbloat, three do; then avg = 3 * 180 / 6 = 90 ms,
-    // 60.6 ms: the full cut, 20000 * 0.75.
+    // above 60.6 ms: the full cut, 20000 * 0.75.
     assert_eq!(bench.reply(400), 20_000);
     assert_eq!(bench.reply(400), 20_000);
     assert_eq!(bench.reply(400), 15_000);
