@@ -41,8 +41,8 @@
 //! As there, numbers are whole kbit/s, microseconds and thousandths: divisions round down.
 //!
 //! Deviations:
-//! 1. One direction. The original drives both, and each cuts its rate when the other bloats: a round trip does
-//!    not say which. So does this for the direction that it drives.
+//! 1. One direction. The original drives both, and cuts both when one of them bloats: a round trip does not
+//!    say which.
 //! 2. All reflectors are the far end of the path, and none is ever replaced.
 //! 3. No stall and no timeout of the interface: with the defaults (`min_shaper_rates_enforcement=0`) neither
 //!    changes a rate, but for a start without any reply.

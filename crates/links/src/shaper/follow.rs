@@ -37,7 +37,7 @@
 //! Flows that can be read tell of the queue in which they wait. Probes need not: they may be answered before
 //! it, or pass it on a queue of their own. The setter is blind
 //!
-//! 1. where nothing was measured for 2 s though data passes, or
+//! 1. where nothing was ever measured though data has passed for 2 s, or
 //! 2. where only probes are read, more than `safe` passes without waiting here, so that whatever limits it is
 //!    elsewhere, and no probe was late by 5 ms in 10 s of that.
 //!
@@ -97,7 +97,7 @@ const SHORTEST_TAU: Duration = Duration::from_millis(20);
 const LEAST_FOR: Duration = Duration::from_secs(15);
 /// A flow's delay is used for so long, a probe's for twice as long.
 const FRESH: Duration = Duration::from_millis(500);
-/// Blind without any sample for so long, and without a late one for so long.
+/// Blind where the first sample does not come for so long, and without a late one for so long.
 const SILENT: Duration = Duration::from_secs(2);
 const UNFELT: Duration = Duration::from_secs(10);
 /// A probe is late from here.
@@ -254,15 +254,17 @@ impl Follow {
             self.felt_at = now;
             return;
         };
-        let heard = |heard: &Heard| heard.at.unwrap_or(since).max(since);
-        let silent = now.since(heard(&self.flows).max(heard(&self.probes))) > SILENT;
+        // Silence after something was heard is an outage: the link stands still, and the rate falls with what
+        // is delivered.
+        let deaf = self.flows.at.is_none() && self.probes.at.is_none() && now.since(since) > SILENT;
         let reads = self.flows.is_fresh(now, SILENT);
-        let late = self.probes.is_fresh(now, SILENT) && self.probes.excess >= LATE;
+        let answered = self.probes.is_fresh(now, SILENT);
+        let late = answered && self.probes.excess >= LATE;
         let above_safe = self.load * 8.0 > self.config.safe.as_bps_f64();
-        if reads || late || (!self.blind && (!above_safe || self.waits > 0.5)) {
+        if reads || late || !answered || (!self.blind && (!above_safe || self.waits > 0.5)) {
             self.felt_at = now;
         }
-        self.blind = silent || now.since(self.felt_at) > UNFELT;
+        self.blind = deaf || now.since(self.felt_at) > UNFELT;
     }
 }
 

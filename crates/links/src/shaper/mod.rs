@@ -14,7 +14,7 @@
 //! | seen | how | in the real world |
 //! |---|---|---|
 //! | bytes that arrived and left | counters | the qdisc's |
-//! | bytes delivered, RTT (`up`) | data that left, held against ACKs and SACK blocks | TCP's header; not of QUIC |
+//! | bytes delivered, RTT (`up`) | data that left against ACKs and SACK blocks | TCP, not QUIC |
 //! | delay on the way here (`down`) | arrival less TSval, less the smallest such difference | rfc7323 3.2 |
 //! | RTT of probes | echo requests, away from the home side | `fping` |
 //!

@@ -174,8 +174,8 @@ fn autorate_cuts_by_a_quarter_where_the_delay_is_far_above_the_threshold() {
         bench.reply(40);
     }
     assert_eq!(bench.setter.rate().bps(), 20_000_000, "at the base rate there is nothing to decay to");
-    // delta is about 180 ms. Two of six do not make bufferbloat, three do; then avg = 3 * 180 / 6 = 90 ms, above
-    // 60.6 ms: the full cut, 20000 * 0.75.
+    // delta is about 180 ms. Two of six do not make bufferbloat, three do; then avg = 3 * 180 / 6 = 90 ms,
+    // above 60.6 ms: the full cut, 20000 * 0.75.
     assert_eq!(bench.reply(400), 20_000);
     assert_eq!(bench.reply(400), 20_000);
     assert_eq!(bench.reply(400), 15_000);
@@ -288,4 +288,19 @@ fn follow_says_that_it_is_blind_where_probes_are_never_late_and_nothing_waits_he
         truth: None,
     });
     assert!(!setter.is_blind());
+}
+
+#[test]
+fn follow_lowers_its_rate_in_an_outage_and_does_not_call_it_blindness() {
+    let mut setter = follow::Follow::new(&follow::Config::default(), Side::Up);
+    let total = |tick: u64| 25_000 * tick.min(500);
+    for tick in 1..=900_u64 {
+        let now = ms(10 * tick);
+        if tick <= 500 {
+            setter.on_delay(Delay { now, value: Duration::from_millis(40), source: Source::Flow });
+        }
+        follow_tick(&mut setter, now, total(tick) + 110_000, total(tick), 110_000);
+        assert!(!setter.is_blind(), "at {now:?}");
+    }
+    assert_eq!(setter.rate(), follow::Config::default().min);
 }
