@@ -62,8 +62,9 @@
 //!   bytes, as its own client sets it, where its library would have 1,200.
 //! - Datagrams are handed over one by one, without segmentation offload.
 //! - quiche says when a datagram should leave, and it is held here until then.
-//! - A pass-through stands around the controller of quinn and noq, which notes bytes in flight and RTT samples. A method that
-//!   a working copy adds to the stack's trait `Controller` must be passed on there as well (`Watched`).
+//! - A pass-through stands around the controller of quinn and noq, which notes bytes in flight and RTT
+//!   samples. A method that a working copy adds to the stack's trait `Controller` must be passed on there as
+//!   well (`Watched`). Nothing stands around quiche's controllers: its bytes in flight are not seen.
 #![warn(missing_docs)]
 
 #[cfg(feature = "stacks")]
