@@ -1,5 +1,6 @@
 //! A queue or a setter as the value of one option: `name/option=value/option=value`.
 
+use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -57,7 +58,7 @@ pub(super) fn read<C>(
 
 /// A queue that Brakelight brings, with its options.
 #[derive(Clone, Debug, PartialEq)]
-pub struct QueueChoice(pub QueueConfig);
+pub struct QueueChoice(pub Box<QueueConfig>);
 
 impl QueueChoice {
     /// Returns the queue called `name`, with its defaults.
@@ -65,7 +66,7 @@ impl QueueChoice {
     /// # Panics
     /// If there is none.
     pub fn named(name: &str) -> Self {
-        QueueChoice(QueueConfig::new(name, &[]).unwrap_or_else(|error| panic!("{error}")))
+        QueueChoice(Box::new(QueueConfig::new(name, &[]).unwrap_or_else(|error| panic!("{error}"))))
     }
 }
 
@@ -75,7 +76,7 @@ impl Value for QueueChoice {
     }
 
     fn parse(text: &str) -> Result<Self, String> {
-        read(text, "queue", QueueConfig::new).map(QueueChoice)
+        read(text, "queue", QueueConfig::new).map(|queue| QueueChoice(Box::new(queue)))
     }
 
     fn show(&self) -> String {

@@ -21,8 +21,8 @@ unsafe impl Plain for listed {}
 /// The name of the map in `bpf/connection.h` that holds the connections.
 const MAP: &str = "bl_connections";
 
-/// Returns the connections of all loaded controllers in the caller's network namespace, as `ss` does; `None` if
-/// no controller is loaded.
+/// Returns the connections of all loaded controllers in the network namespace of the caller, as `ss` does.
+/// `None` if no controller is loaded.
 ///
 /// # Errors
 /// If the kernel refuses to list them.
