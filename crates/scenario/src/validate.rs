@@ -259,7 +259,7 @@ impl Scenario {
             }
         }
         check.tunnels(key, hops)?;
-        self.shapers(flow, forward, &check, key)?;
+        self.shapers(flow, forward, check, key)?;
         if forward && seen.is_empty() {
             return check.contradiction(key, "holds no link: give at least one".to_string());
         }
