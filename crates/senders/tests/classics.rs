@@ -230,8 +230,8 @@ fn copa_answers_a_flow_that_fills_the_queue_and_only_that() {
     }
 }
 
-/// Its own swings must empty the queue, or it takes itself for a competitor. At 20 ms the paper's rules do not
-/// empty it; packets of the authors' program wait 4 ms there and 5 at 40 ms (docs/validation/copa.md).
+/// Its own swings must empty the queue, or it takes itself for a competitor. At 20 ms the paper's rules do
+/// not empty it; packets of the authors' program wait 4 ms there and 5 at 40 ms (docs/validation/copa.md).
 #[test]
 fn a_lone_copa_does_not_take_itself_for_a_competitor() {
     let waiting_ms = |rules, rtt| {

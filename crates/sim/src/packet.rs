@@ -133,7 +133,8 @@ const ENCODINGS: [Encoding; 8] = {
 /// In [`SimPacket::way`].
 const REVERSE: u8 = 1;
 const CWR: u8 = 2;
-/// Routers can read what it acknowledges, or its sequence number; whether a newer one may replace it; and TCP's ECE.
+/// Routers can read what it acknowledges, or its sequence number; whether a newer one may replace it; and
+/// TCP's ECE.
 const TELLS: u8 = 4;
 const REPLACEABLE: u8 = 8;
 const ECE: u8 = 16;

@@ -340,6 +340,12 @@ pub const REAL_TIME: &[RealTime] = &[
         bound: "120 s of that clock",
     },
     RealTime {
+        file: "crates/stacks/src/clock.rs",
+        tests: &["a_thread_inside_reads_the_simulation_s_time_and_others_read_the_machine_s"],
+        waits_for: "nothing: it reads the machine's clock beside the simulation's",
+        bound: "an hour between two readings",
+    },
+    RealTime {
         file: "crates/quic/tests/early.rs",
         tests: &["data_of_0rtt_neither_ends_ecn_nor_comes_back_as_brakes"],
         waits_for: "sockets of this machine, under a clock that stands still while anything is left to do",

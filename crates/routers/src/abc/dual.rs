@@ -64,9 +64,9 @@
 //!   (open-questions#X-12).
 //! - D10. T of eq. 1 is at least the time of four packets at ABC's share. A packet that leaves is itself in
 //!   the window, so cr over less time than that is too large, f too small, and ABC uses less than its share.
-//!   Its demand is then below what it has, and its weight falls to `least` and stays there: beside four flows
-//!   of Cubic on lte-walking one ABC flow had 0.44 Mbit/s and each of the others 2.15; with this rule each has
-//!   1.81.
+//!   Its demand is then below what it has, and its weight falls to `least` and stays there: beside four
+//!   flows of Cubic on lte-walking one ABC flow had 0.44 Mbit/s and each of the others 2.15. With this rule
+//!   each has 1.81.
 
 use alloc::vec::Vec;
 

@@ -31,10 +31,10 @@
 //! D4 a loss changes the window only through delta, in competitive mode, as the paper has it; without the
 //! mode, not at all.
 //! D5 v doubles after a second window in one direction, as in the authors' program, genericCC
-//! (`markoviancc.cc`, `update_intersend_time`). In the paper it waits for three, and then a lone flow's swings
-//! may be too small to ever empty the queue: it takes itself for a competitor. `rules=paper` waits.
-//! D6 the queue counts as nearly empty by the smallest RTT of the last four, as in genericCC (`rtt-window.cc`,
-//! `is_copa`). With `rules=paper` the standing RTT must be that small within five RTTs.
+//! (`markoviancc.cc`, `update_intersend_time`). In the paper it waits for three, and then a lone flow's
+//! swings may be too small to ever empty the queue: it takes itself for a competitor. `rules=paper` waits.
+//! D6 the queue counts as nearly empty by the smallest RTT of the last four, as in genericCC
+//! (`rtt-window.cc`, `is_copa`). With `rules=paper` the standing RTT must be that small within five RTTs.
 
 use brakelight_core::controller::{
     AckEvent, Connection, Controller, IdleEvent, LossEvent, Recovery, SendDirective, SendEvent,

@@ -31,6 +31,8 @@ const FORWARD: &[&str] = &[
     "delay-steps:delays=0s/9ms/3ms,hold=70ms,beat=4ms",
     "gilbert-elliott:p=0.01,r=0.2",
     "policer:rate=4Mbps,burst=20kB",
+    "shaper:queue=fq_codel,setter=autorate/min=1Mbps/base=4Mbps/max=8Mbps",
+    "shaper:queue=cake,setter=follow/safe=3Mbps",
     "circuit-breaker:rate=3Mbps,burst=20kB,interval=300ms,intervals=2,down=400ms",
     "jitter:mean=3ms,spread=3ms",
     "jitter:distribution=exponential,mean=2ms,keep_order=false",
