@@ -28,15 +28,15 @@
 //! | up_thr | `up_threshold` | s | 10 ms | `dl_avg_owd_delta_max_adjust_up_thr_ms` |
 //! | delay_thr | `delay_threshold` | s | 30 ms | `dl_owd_delta_delay_thr_ms` |
 //! | down_thr | `down_threshold` | s | 60 ms | `dl_avg_owd_delta_max_adjust_down_thr_ms` |
-//! | 0.001, 0.9 | [`BASELINE_UP`], [`BASELINE_DOWN`] | 1 | | `alpha_baseline_increase`, `_decrease` |
-//! | 6, 3 | [`WINDOW`], [`DELAYED`] | 1 | | `bufferbloat_detection_window`, `_thr` |
-//! | 0.99, 0.75 | [`MIN_DOWN`], [`MAX_DOWN`] | 1 | | `shaper_rate_min_adjust_down_bufferbloat`, `_max_` |
-//! | 1, 1.04 | [`MIN_UP`], [`MAX_UP`] | 1 | | `shaper_rate_min_adjust_up_load_high`, `_max_` |
-//! | 0.99, 1.01 | [`DECAY_DOWN`], [`DECAY_UP`] | 1 | | `shaper_rate_adjust_down_load_low`, `_up_` |
-//! | 75 % | [`HIGH_LOAD`] | % | | `high_load_thr` |
-//! | 300 ms, 1 s | [`BLOAT_PAUSE`], [`DECAY_PAUSE`] | s | | `bufferbloat_refractory_period_ms`, `decay_` |
-//! | 200 ms | [`LOAD_INTERVAL`] | s | | `monitor_achieved_rates_interval_ms` |
-//! | 100 ms | [`FIRST_BASELINE`] | s | | `cake-autorate.sh`: `dl_owd_baselines_us[pinger]=100000` |
+//! | 0.001, 0.9 | `BASELINE_UP`, `BASELINE_DOWN` | 1 | | `alpha_baseline_increase`, `_decrease` |
+//! | 6, 3 | `WINDOW`, `DELAYED` | 1 | | `bufferbloat_detection_window`, `_thr` |
+//! | 0.99, 0.75 | `MIN_DOWN`, `MAX_DOWN` | 1 | | `shaper_rate_min_adjust_down_bufferbloat`, `_max_` |
+//! | 1, 1.04 | `MIN_UP`, `MAX_UP` | 1 | | `shaper_rate_min_adjust_up_load_high`, `_max_` |
+//! | 0.99, 1.01 | `DECAY_DOWN`, `DECAY_UP` | 1 | | `shaper_rate_adjust_down_load_low`, `_up_` |
+//! | 75 % | `HIGH_LOAD` | % | | `high_load_thr` |
+//! | 300 ms, 1 s | `BLOAT_PAUSE`, `DECAY_PAUSE` | s | | `bufferbloat_refractory_period_ms`, `decay_` |
+//! | 200 ms | `LOAD_INTERVAL` | s | | `monitor_achieved_rates_interval_ms` |
+//! | 100 ms | `FIRST_BASELINE` | s | | `cake-autorate.sh`: `dl_owd_baselines_us[pinger]=100000` |
 //!
 //! As there, numbers are whole kbit/s, microseconds and thousandths: divisions round down.
 //!

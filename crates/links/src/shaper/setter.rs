@@ -71,7 +71,7 @@ dispatched! {
             None
         }
 
-        /// The link's service became known, before the first packet. Only [`oracle`](super::oracle) may look
+        /// The link's service became known, before the first packet. Only [`oracle`] may look
         /// at more than its mean.
         fn on_link(&mut self, _service: &AnyService) {}
 
