@@ -150,7 +150,7 @@ class RouterEnv(gymnasium.Env[Array, Array]):
         scenario = self._scenario()
         self._run = _brakelight.Simulation(_brakelight.Scenario.from_json(json.dumps(scenario), self._given, self._dial))
         self._cell = "link"
-        self._router = "shaper" if self._knob == "rate" else "link"
+        self._router = "router" if self._knob == "rate" else "link"
         self._done = 0
         self._observed = np.zeros((self._history, _FEATURES), np.float32)
         self._before = (0, 0, 0)
@@ -167,7 +167,7 @@ class RouterEnv(gymnasium.Env[Array, Array]):
         elif self._knob == "target":
             self._dial.set_target(0.03 * 10.0**act)
         elif run.now > 0:
-            run.set_link_rate("shaper", max(run.link("link").capacity, 1e5) * 2.0**act)
+            run.set_link_rate("router", max(run.link("link").capacity, 1e5) * 2.0**act)
         begin = run.now
         run.advance(begin + self._interval)
         cell, router = run.link(self._cell), run.link(self._router)
@@ -239,8 +239,8 @@ class RouterEnv(gymnasium.Env[Array, Array]):
         if self._knob in _QUEUES:
             link["queue"] = _QUEUES[self._knob]
         else:
-            shaper = {"name": "shaper", "rate": f"{self._mean / 1e6:.6f}Mbps", "buffer": link["buffer"]}
-            made, path = [shaper, link], ["shaper", "link"]
+            router = {"name": "router", "rate": f"{self._mean / 1e6:.6f}Mbps", "buffer": link["buffer"]}
+            made, path = [router, link], ["router", "link"]
         flows = [
             {
                 "name": f"flow-{number}",
