@@ -9,6 +9,7 @@ extern crate brakelight_core;
 extern crate std;
 
 pub mod adpm;
+pub mod forecast;
 pub mod load_factor;
 pub mod one_way_queueing;
 pub mod poisson_brownian;

@@ -98,8 +98,6 @@ pub struct Abc<P> {
     encoding: Option<Encoding>,
     target_s: f64,
     per_delta: f64,
-    /// T.
-    window: Duration,
     bps_per_byte: f64,
     packets: Fifo<P>,
     /// What the packets held will take of the link.
@@ -186,7 +184,6 @@ impl<P: Packet> Abc<P> {
             }),
             target_s: config.target.as_secs_f64(),
             per_delta: 1.0 / config.delta.as_secs_f64(),
-            window: config.window,
             bps_per_byte: 8.0 / config.window.as_secs_f64(),
             packets: Fifo::default(),
             waiting: Bytes::ZERO,
@@ -209,7 +206,6 @@ impl<P: Packet> Abc<P> {
 
     /// Sets T, the window over which rates are measured, from the next packet on.
     fn set_window(&mut self, window: Duration) {
-        self.window = window;
         self.bps_per_byte = 8.0 / window.as_secs_f64();
         self.measured.set_window(window);
     }
@@ -234,7 +230,7 @@ impl<P: Packet> Abc<P> {
 
     /// Returns mu and the target rate of eq. 1.
     fn rates_bps(&mut self, now: Time, arrived: Time, cr_bps: f64, link: &mut impl LinkView) -> (f64, f64) {
-        let mu_bps = link.capacity(self.window).as_bps_f64();
+        let mu_bps = link.capacity(self.measured.window()).as_bps_f64();
         // x mu: what waits, in bits. mu (x - d_t) then needs no division by a mu that may be 0.
         let waiting_bits = match self.rules.x {
             DelayOf::Backlog => self.waiting.bits() as f64,
@@ -250,7 +246,7 @@ impl<P: Packet> Abc<P> {
             (EtaOf::Cr, _) => cr_bps,
             (EtaOf::Mu, None) => mu_bps,
             (EtaOf::Mu, Some(ahead)) => {
-                link.lookahead(ahead, self.window).map_or(mu_bps, |rate| rate.as_bps_f64())
+                link.lookahead(ahead, self.measured.window()).map_or(mu_bps, |rate| rate.as_bps_f64())
             }
         };
         let mut tr_bps =

@@ -17,8 +17,8 @@
 //! |---|---|---|---|---|
 //! | P | `ordered` | bytes | measured | twice the bytes that left as accelerate in the last tau |
 //! | tau | `tau_bins` | bins of 2 ms | estimated, 2 to 400 ms | the loop's delay: see below |
-//! | mu | `mu_bytes_per_s` | bytes/s | measured | a forecast of what the link can carry: see below |
-//! | e | `error_bytes` | bytes | measured | mean absolute error of that forecast over one tau |
+//! | mu | `forecast.mu()` | bytes/s | measured | a forecast of what the link can carry: see below |
+//! | e | `forecast.error()` | bytes | measured | mean absolute error of that forecast over one tau |
 //! | m | `outstanding_bytes` | bytes | measured | see below |
 //! | c | `cushion` | 1 | 1 | mean errors that may wait where tau is 100 ms |
 //! | eta | `eta` | 1 | 1 | abc20 has 0.98 |
@@ -62,6 +62,7 @@ use alloc::boxed::Box;
 use brakelight_core::queue::LinkView;
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::Bytes;
+use brakelight_estimates::forecast::{Forecast, HISTORY};
 
 /// Length of a bin.
 const BIN: Duration = Duration::from_millis(2);
@@ -78,18 +79,9 @@ const LEAST_FOR: u64 = 2500;
 const LAG_GAIN: f64 = 0.002;
 /// By how much a lag must be better than the present one.
 const BETTER: f64 = 0.8;
-/// Windows of the forecast, in bins, each twice the one before.
-const WINDOWS: usize = 9;
+/// The shortest window of the forecast, and the loop delay that counts at least for the longest, in bins.
 const SHORTEST_WINDOW: usize = 2;
-/// The longest window, in loop delays, and the loop delay that counts at least for this, in bins.
-const LONGEST_WINDOW: usize = 4;
 const LEAST_FOR_WINDOW: usize = 10;
-/// Share of one bin in the mean errors of the windows: about half a second.
-const ERROR_GAIN: f64 = 0.004;
-/// What is added to the errors, in bytes, so that none is zero.
-const LEAST_ERROR: f64 = 1.0;
-/// Bins of capacity that are remembered: the longest window and one loop delay.
-const HISTORY: usize = 1024;
 /// The loop delay at which `cushion` mean errors may wait: on longer loops more, since there a link's use
 /// hangs more on what waits, on shorter ones less, but no less than this share of them.
 const CUSHION_TAU_S: f64 = 0.1;
@@ -131,12 +123,8 @@ pub(super) struct Adaptive {
     mismatch: Box<[f64; LAGS]>,
     /// Bins since the start, up to the number at which lags are compared.
     seen: usize,
-    /// Bytes that the link could have carried up to the end of each of the last bins, by their number modulo
-    /// [`HISTORY`].
-    carried: Box<[f64; HISTORY]>,
-    errors: [f64; WINDOWS],
-    mu_bytes_per_s: f64,
-    error_bytes: f64,
+    /// mu and e: of what the link could have carried.
+    forecast: Forecast,
     /// The mean of what was outstanding lately, and its time; none before the first.
     outstanding_bytes: f64,
     smoothed_at: Option<Time>,
@@ -163,10 +151,7 @@ impl Adaptive {
             oldest: 0.0,
             mismatch: Box::new([0.0; LAGS]),
             seen: 0,
-            carried: Box::new([0.0; HISTORY]),
-            errors: [0.0; WINDOWS],
-            mu_bytes_per_s: 0.0,
-            error_bytes: 0.0,
+            forecast: Forecast::new(BIN_S, SHORTEST_WINDOW, LEAST_FOR_WINDOW),
             outstanding_bytes: 0.0,
             smoothed_at: None,
         }
@@ -187,12 +172,12 @@ impl Adaptive {
     pub(super) fn rates_bps(&mut self, now: Time, waiting: Bytes, link: &mut impl LinkView) -> (f64, f64) {
         self.advance(now, link);
         let tau_s = self.tau_bins as f64 * BIN_S;
-        let aim = self.eta * self.mu_bytes_per_s;
+        let aim = self.eta * self.forecast.mu();
         self.smooth(now, waiting.as_f64() + self.ordered_within_tau(now), tau_s);
         let cushion = self.cushion * (tau_s / CUSHION_TAU_S).max(LEAST_CUSHION);
-        let wanted = self.mu_bytes_per_s * tau_s + cushion * self.error_bytes;
+        let wanted = self.forecast.mu() * tau_s + cushion * self.forecast.error();
         let target = aim - (self.outstanding_bytes - wanted) / (DELTA_OVER_TAU * tau_s);
-        (8.0 * self.mu_bytes_per_s, 8.0 * target)
+        (8.0 * self.forecast.mu(), 8.0 * target)
     }
 
     /// Takes what is outstanding at `now` into its mean.
@@ -217,7 +202,7 @@ impl Adaptive {
         visit("loop_delay_ms", self.tau_bins as f64 * BIN_S * 1000.0);
         visit("on_its_way_bytes", self.on_its_way + self.ordered_now);
         visit("outstanding_bytes", self.outstanding_bytes);
-        visit("forecast_error_bytes", self.error_bytes);
+        visit("forecast_error_bytes", self.forecast.error());
     }
 
     /// Closes the bins that ended by `now`.
@@ -233,10 +218,7 @@ impl Adaptive {
         let Some(open) = self.bin.replace(bin) else {
             // As if the link had always had the rate that it says it had.
             let per_bin = link.capacity(BIN * HISTORY as u64).as_bps_f64() / 8.0 * BIN_S;
-            for back in 0..HISTORY {
-                self.carried[at(bin.wrapping_sub(1 + back as u64), HISTORY)] = -(back as f64) * per_bin;
-            }
-            self.mu_bytes_per_s = per_bin / BIN_S;
+            self.forecast.assume(bin.wrapping_sub(1), per_bin);
             self.counted = now;
             return;
         };
@@ -250,12 +232,12 @@ impl Adaptive {
             self.ordered.fill(0.0);
             self.arrived = 0.0;
             self.ordered_now = 0.0;
-            self.remember(open, per_bin, bins);
+            self.forecast.note(open, per_bin, bins);
         } else {
             for closed in open..bin {
                 self.compare(closed);
-                self.remember(closed, per_bin, 1);
-                self.judge_windows(closed);
+                self.forecast.note(closed, per_bin, 1);
+                self.forecast.judge(closed, self.tau_bins);
             }
             if !self.given && self.seen >= LAGS {
                 self.choose_lag();
@@ -266,7 +248,7 @@ impl Adaptive {
         let within = (0..self.tau_bins as u64).map(|back| self.ordered[at(last.wrapping_sub(back), ORDERS)]);
         self.on_its_way = within.sum();
         self.oldest = self.ordered[at(last.wrapping_sub(self.tau_bins as u64 - 1), ORDERS)];
-        self.forecast(last);
+        self.forecast.update(last, self.tau_bins);
     }
 
     /// Holds what arrived in the bin `closed` against what was ordered in each of those before it.
@@ -303,53 +285,6 @@ impl Adaptive {
         }
         self.least[1] = self.least[1].min(self.lag);
         self.tau_bins = self.least[0].min(self.least[1]);
-    }
-
-    /// Notes that the link could have carried `per_bin` bytes in each of so many bins from `first` on.
-    fn remember(&mut self, first: u64, per_bin: f64, bins: u64) {
-        let before = self.carried[at(first.wrapping_sub(1), HISTORY)];
-        let skipped = bins.saturating_sub(HISTORY as u64);
-        for index in skipped..bins {
-            self.carried[at(first + index, HISTORY)] = before + (index + 1) as f64 * per_bin;
-        }
-    }
-
-    /// Bytes that the link could have carried in so many bins up to the end of `last`.
-    fn carried(&self, last: u64, bins: usize) -> f64 {
-        self.carried[at(last, HISTORY)] - self.carried[at(last.wrapping_sub(bins as u64), HISTORY)]
-    }
-
-    /// The windows in use, in bins.
-    fn windows(&self) -> impl Iterator<Item = usize> + use<> {
-        let longest = LONGEST_WINDOW * self.tau_bins.max(LEAST_FOR_WINDOW);
-        (0..WINDOWS).map(|index| SHORTEST_WINDOW << index).take_while(move |window| *window <= longest)
-    }
-
-    /// Holds what each window said one tau ago against what the link could carry since.
-    fn judge_windows(&mut self, last: u64) {
-        let tau = self.tau_bins;
-        let actual = self.carried(last, tau);
-        let then = last.wrapping_sub(tau as u64);
-        for (index, window) in self.windows().enumerate() {
-            let said = self.carried(then, window) * tau as f64 / window as f64;
-            let off = actual - said;
-            let off = if off < 0.0 { -off } else { off };
-            self.errors[index] += ERROR_GAIN * (off - self.errors[index]);
-        }
-    }
-
-    /// The mean over the windows, each by how well it has forecast.
-    fn forecast(&mut self, last: u64) {
-        let least = self.windows().zip(self.errors).fold(f64::INFINITY, |least, (_, error)| least.min(error));
-        let (mut sum, mut weights) = (0.0, 0.0);
-        for (window, error) in self.windows().zip(self.errors) {
-            let ratio = (least + LEAST_ERROR) / (error + LEAST_ERROR);
-            let weight = ratio * ratio * ratio * ratio;
-            sum += weight * self.carried(last, window) / (window as f64 * BIN_S);
-            weights += weight;
-        }
-        self.mu_bytes_per_s = sum / weights;
-        self.error_bytes = least;
     }
 }
 
