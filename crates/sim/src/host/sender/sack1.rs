@@ -38,7 +38,7 @@ use super::super::acks::AckBody;
 use super::super::ranges::RangeSet;
 use super::ack::Acked;
 use super::scoreboard::State;
-use super::send::Next;
+use super::send::{LARGEST_WINDOW, Next};
 use super::{Forced, Sender};
 
 /// ns-default.tcl, `tcpTick_`
@@ -316,7 +316,7 @@ impl Sender {
     /// Chooses what leaves now (tcp-sack1.cc, `send_much`).
     pub(super) fn choose_sack1(&mut self, now: Time) -> Option<Next> {
         let (una, end) = (self.segments.base(), self.segments.end());
-        let window = (self.cwnd / self.mss).max(1);
+        let window = (self.cwnd.min(LARGEST_WINDOW) / self.mss).max(1);
         let forced = self.forced == Forced::Head;
         let again = (self.sack1.next < end).then_some(self.sack1.next);
         let (segment, room) = match self.sack1.pipe {
@@ -339,7 +339,8 @@ impl Sender {
             return None;
         }
         if !room {
-            self.stopped(now, Stop::Window);
+            let granted = self.cwnd <= LARGEST_WINDOW;
+            self.stopped(now, if granted { Stop::Window } else { Stop::Application });
             return None;
         }
         if self.waits_for_pacer(now, size, self.rate) {

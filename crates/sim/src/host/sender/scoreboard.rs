@@ -28,11 +28,11 @@ pub(super) enum State {
 ///
 /// With ten thousand flows these are most of the memory, so that what a snapshot says is kept as its distance
 /// from something known: times as nanoseconds before the packet left, in 48 bits (three days), and totals by
-/// their last 40 or 32 bits.
+/// their last 40 or 36 bits. What is in flight takes 31: no more than a receiver grants, and probes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Transmission {
     pub(super) sent_at: Time,
-    /// The last 32 bits of the bytes lost by then.
+    /// The last 32 bits of the bytes lost by then; the 4 before them are in `flags`.
     lost: u32,
     /// The last 32 bits of the bytes delivered by then, and the 8 before them.
     delivered: u32,
@@ -53,10 +53,11 @@ pub(super) struct Transmission {
 // A cache line holds one and a half.
 const _: () = assert!(size_of::<Transmission>() <= 40);
 
-/// In `flags`: the two lowest bits are the [`State`].
+/// In `flags`: the two lowest bits are the [`State`], and the four highest belong to `lost`.
 const STATE: u8 = 3;
 const APP_LIMITED: u8 = 4;
 const RETRANSMISSION: u8 = 8;
+const LOST_HIGH: u32 = 4;
 
 /// The longest time that a transmission remembers, 78 hours in nanoseconds; a longer one counts as that.
 const LONGEST_AGO: u64 = (1 << 48) - 1;
@@ -73,7 +74,9 @@ impl Transmission {
             lost: books.lost as u32,
             delivered: books.delivered as u32,
             delivered_high: (books.delivered >> 32) as u8,
-            flags: flag(books.app_limited, APP_LIMITED) | flag(retransmission, RETRANSMISSION),
+            flags: flag(books.app_limited, APP_LIMITED)
+                | flag(retransmission, RETRANSMISSION)
+                | ((books.lost >> 32) as u8) << LOST_HIGH,
             size,
             inflight: books.inflight as u32,
             segment,
@@ -117,11 +120,14 @@ impl Transmission {
         present - (present.wrapping_sub(then) & BITS)
     }
 
-    /// Bytes lost when it left; within two gigabytes of `present`, which may be less, since losses are taken
-    /// back.
+    /// Bytes lost when it left; within 32 GiB of `present`, which may be less, since losses are taken back.
     #[inline]
     fn lost(&self, present: u64) -> u64 {
-        present.wrapping_add_signed(i64::from(self.lost.wrapping_sub(present as u32) as i32))
+        // The difference of the last 36 bits, with its sign.
+        const ABOVE: u32 = 64 - 36;
+        let then = u64::from(self.flags >> LOST_HIGH) << 32 | u64::from(self.lost);
+        let difference = (then.wrapping_sub(present) << ABOVE) as i64 >> ABOVE;
+        present.wrapping_add_signed(difference)
     }
 
     /// What the controller hears of it, as number `number` with `tag`, where so many bytes are `delivered`
@@ -207,8 +213,8 @@ mod tests {
         fn the_controller_hears_what_was_known_when_the_packet_left(
             delivered in 0_u64..1 << 50,
             since in 0_u64..1 << 40,
-            lost in 1_u64 << 33..1 << 50,
-            change in -(1_i64 << 31)..1 << 31,
+            lost in 1_u64 << 37..1 << 50,
+            change in -(1_i64 << 35)..1 << 35,
             inflight in 0_u64..1 << 32,
             (now, ago, first_ago) in (1_u64 << 48..1 << 60, 0..=LONGEST_AGO, 0..=LONGEST_AGO),
             (app_limited, retransmission) in any::<(bool, bool)>(),

@@ -9,6 +9,9 @@ use brakelight_registry::Host;
 use super::scoreboard::{Segment, State, Transmission};
 use super::{Forced, Outgoing, Sender};
 
+/// The most bytes that may be in flight, on every host: no receiver of TCP can grant more (rfc7323 2.3).
+pub(super) const LARGEST_WINDOW: u64 = 1 << 30;
+
 /// What leaves next: a segment again, or one that is new.
 #[derive(Clone, Copy)]
 pub(in super::super) struct Next {
@@ -70,7 +73,15 @@ impl Sender {
     /// would wait for an ACK that never comes.
     #[inline]
     fn fits(&self, size: u64) -> bool {
-        self.delivery.inflight() + size <= self.window() || self.delivery.inflight() == 0
+        let inflight = self.delivery.inflight();
+        inflight + size <= self.window().min(LARGEST_WINDOW) || inflight == 0
+    }
+
+    /// What leaves no room for `size` more bytes. To a window that the receiver keeps from being used, it is as
+    /// if there were nothing to send (Linux 6.12 tcp_output.c, tcp_write_xmit).
+    #[inline]
+    fn no_room(&self, size: u64) -> Stop {
+        if self.delivery.inflight() + size > self.window() { Stop::Window } else { Stop::Application }
     }
 
     /// Chooses what leaves now.
@@ -103,7 +114,7 @@ impl Sender {
             return None;
         }
         if !self.fits(size) {
-            self.stopped(now, Stop::Window);
+            self.stopped(now, self.no_room(size));
             return None;
         }
         let rate = self.pacing_rate();
@@ -246,7 +257,7 @@ impl Sender {
             && unsent > 0
             && !self.fits(unsent)
         {
-            self.stopped(now, Stop::Window);
+            self.stopped(now, self.no_room(unsent));
             self.halt();
         }
         Outgoing { number, segment, size: size as u16, directive }
@@ -320,7 +331,8 @@ impl Sender {
             Host::Tcp | Host::Ns2 => Stop::Application,
             Host::Quic => {
                 let again = self.lost_queue.len() as u64 * self.mss;
-                Stop::Pacer { waiting: self.unsent.saturating_add(again) }
+                let granted = LARGEST_WINDOW.saturating_sub(self.delivery.inflight());
+                Stop::Pacer { waiting: self.unsent.saturating_add(again).min(granted) }
             }
         }
     }

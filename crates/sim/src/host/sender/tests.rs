@@ -10,10 +10,15 @@ use super::*;
 const MSS: u64 = 1_448;
 
 fn sender(host: Host, controller: &str) -> Sender {
+    sender_with(host, controller, MSS, 10 * MSS)
+}
+
+/// A sender of segments of `mss` bytes whose first window is `initial_window`.
+fn sender_with(host: Host, controller: &str, mss: u64, initial_window: u64) -> Sender {
     let connection = Connection {
-        mss: Bytes(MSS),
+        mss: Bytes(mss),
         overhead: Bytes(52),
-        initial_window: Bytes(10 * MSS),
+        initial_window: Bytes(initial_window),
         now: Time::ZERO,
         random: Random::stream(1, "controller"),
     };
@@ -147,5 +152,33 @@ fn marks_are_counted_as_long_as_they_do_not_exceed_what_was_sent() {
         sender.on_ack(Time::from_millis(millis), &body);
         let counters = &sender.counters;
         assert_eq!((counters.accelerate_packets, counters.brake_packets), (counted, counted), "{millis} ms");
+    }
+}
+
+/// rfc7323 2.3: no receiver grants more than 1 GiB. A window that cannot be used does not grow.
+#[test]
+fn no_more_is_in_flight_than_a_receiver_can_grant() {
+    const LARGE: u64 = 60_000;
+    for host in [Host::Tcp, Host::Quic, Host::Ns2] {
+        let mut sender = sender_with(host, "newreno", LARGE, 1 << 32);
+        sender.write(Bytes(u64::MAX));
+        let mut now = Time::ZERO;
+        send_all(&mut sender, now);
+        // QUIC's packets wait for the pacer.
+        while sender.pace_at != Time::MAX {
+            now = sender.pace_at;
+            sender.on_deadline(now);
+            send_all(&mut sender, now);
+        }
+        let inflight = sender.inflight().0;
+        assert!(inflight <= 1 << 30, "{host:?}: {inflight}");
+        assert!(inflight + LARGE > 1 << 30, "{host:?}: {inflight}");
+        let before = sender.cwnd;
+        let now = now + Duration::from_millis(1);
+        match host {
+            Host::Tcp | Host::Ns2 => acknowledge(&mut sender, now, 1_000, Time::ZERO),
+            Host::Quic => acknowledge_numbers(&mut sender, now, &[(0, 1_000)]),
+        }
+        assert_eq!(sender.cwnd, before, "{host:?}");
     }
 }
