@@ -15,13 +15,14 @@
 //! | min, max | `min_rate`, `max_rate` | rate | 150 kbit/s, 2.5 Mbit/s | scenario |
 //! | - | `fps` | 1/s | 30 | scenario |
 //! | deadline | `deadline` | time | 400 ms | ITU-T G.114 |
+//! | - | `pause_at`, `pause_for` | time | 0 | rfc8867 5.8: no frame is taken for `pause_for`, from `pause_at` after the start |
 //! | share | - | 1 | 0.95 | room for headers |
 //! | patience | - | time | deadline / 2 | own choice |
 //!
 //! Outcome: `bitrate_mbps` (of shown frames), `frames_shown`, `frames_late_percent` (of those that arrived),
 //! `frames_skipped_percent` (of those taken), `frame_delay_ms_mean`, `_p50`, `_p95`, `_p99` (capture to
 //! arrival of all that arrived), `freezes`, `freeze_ms` (total length of the gaps that count as freezes),
-//! `freeze_percent` of the call.
+//! `freeze_percent` of the call. A pause is no part of the call.
 //!
 //! Deviations: D1 frames travel in one stream, in order, also under QUIC, and are sent again when lost; a
 //! media transport would give up on late ones. D2 all frames of a rate have the same size: no key frames.
@@ -36,6 +37,7 @@ use crate::distribution::{Distribution, visit_distribution};
 use crate::socket::Socket;
 use crate::traffic::Call as Config;
 
+const SECOND: u64 = 1_000_000_000;
 const SHARE: f64 = 0.95;
 /// webrtc-stats, freezeCount
 const FREEZE_GAPS: usize = 30;
@@ -56,6 +58,10 @@ struct Frame {
 pub struct Call {
     config: Config,
     beat_at: Time,
+    /// Beats of the camera, those of the pause among them.
+    beats: u64,
+    /// Whether the next beat is the first after the pause.
+    resumes: bool,
     taken: u64,
     skipped: u64,
     written: u64,
@@ -78,6 +84,8 @@ impl Call {
         Call {
             config,
             beat_at: Time::MAX,
+            beats: 0,
+            resumes: false,
             taken: 0,
             skipped: 0,
             written: 0,
@@ -110,8 +118,36 @@ impl Call {
         Some(wanted.clamp(self.config.min_rate, self.config.max_rate))
     }
 
+    /// The first beat after the pause, if the next one is within it.
+    fn resumes_at(&self) -> Option<u64> {
+        let (from, length) = (self.config.pause_at, self.config.pause_for);
+        let within = (from..from + length).contains(&self.beat(self.beats));
+        within.then(|| (from + length).as_nanos().saturating_mul(u64::from(self.config.fps)).div_ceil(SECOND))
+    }
+
+    /// When beat `number` is, after the start.
+    fn beat(&self, number: u64) -> Duration {
+        Duration::from_nanos(number * SECOND / u64::from(self.config.fps))
+    }
+
+    /// How long the call has lasted at `now`, without its pause.
+    fn length(&self, now: Time) -> Duration {
+        let whole = self.stopped_at.unwrap_or(now).since(self.started_at);
+        whole - whole.saturating_sub(self.config.pause_at).min(self.config.pause_for)
+    }
+
     fn take_frame(&mut self, socket: &mut impl Socket) {
         let now = socket.now();
+        if let Some(beat) = self.resumes_at() {
+            self.beats = beat;
+            self.beat_at = self.started_at + self.beat(beat);
+            self.resumes = true;
+            return;
+        }
+        if std::mem::take(&mut self.resumes) {
+            self.shown_at = None;
+        }
+        self.beats += 1;
         self.taken += 1;
         match self.encode(socket) {
             Some(rate) => {
@@ -122,8 +158,7 @@ impl Call {
             }
             None => self.skipped += 1,
         }
-        let since_start = Duration::from_nanos(self.taken * 1_000_000_000 / u64::from(self.config.fps));
-        self.beat_at = self.started_at + since_start;
+        self.beat_at = self.started_at + self.beat(self.beats);
     }
 
     fn show(&mut self, now: Time, size: u64) {
@@ -190,7 +225,7 @@ impl Application for Call {
     }
 
     fn outcome(&self, now: Time, visit: &mut dyn FnMut(&'static str, f64)) {
-        let length = self.stopped_at.unwrap_or(now).since(self.started_at);
+        let length = self.length(now);
         visit("bitrate_mbps", Rate::over(Bytes(self.shown_bytes), length).as_mbps_f64());
         visit("frames_shown", self.shown as f64);
         let arrived = self.delays.count();

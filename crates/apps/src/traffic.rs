@@ -158,6 +158,10 @@ pub struct Call {
     pub fps: u32,
     /// A frame that arrives later than this after its capture is not shown.
     pub deadline: Duration,
+    /// When the camera pauses, after the start.
+    pub pause_at: Duration,
+    /// For how long it pauses; 0 for no pause.
+    pub pause_for: Duration,
 }
 
 impl SizeLaw {
@@ -195,13 +199,15 @@ impl Default for Video {
 
 impl Default for Call {
     /// 150 kbit/s to 2.5 Mbit/s, 30 frames a second, shown when they arrive within 400 ms (ITU-T G.114's
-    /// limit).
+    /// limit), without a pause.
     fn default() -> Self {
         Call {
             min_rate: Rate::from_bps(150_000),
             max_rate: Rate::from_bps(2_500_000),
             fps: 30,
             deadline: Duration::from_millis(400),
+            pause_at: Duration::ZERO,
+            pause_for: Duration::ZERO,
         }
     }
 }

@@ -42,8 +42,9 @@ mod tests;
 
 pub use against::{Mismatch, against};
 
-/// The kits there are: the criteria of RFC 9743, the test cases of draft-ietf-ccwg-bbr, and both.
-pub const KITS: [&str; 3] = ["rfc9743", "bbr", "all"];
+/// The kits there are: the criteria of RFC 9743, the test cases of draft-ietf-ccwg-bbr, those of RFC 8867 for
+/// calls, and all of them.
+pub const KITS: [&str; 4] = ["rfc9743", "bbr", "media", "all"];
 
 /// Controllers that stand for one that cannot run in a file's scenarios: the kits are right if one of them
 /// can.

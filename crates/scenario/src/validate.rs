@@ -564,7 +564,9 @@ impl Check {
                 self.part("max_rate", call.max_rate, some)?;
                 self.part("min_rate", call.min_rate, Rate::from_bps(1)..=call.max_rate)?;
                 self.part("fps", call.fps, 1..=240)?;
-                self.part("deadline", call.deadline, NS..=TRIP)
+                self.part("deadline", call.deadline, NS..=TRIP)?;
+                self.part("pause_at", call.pause_at, Duration::ZERO..=RUN)?;
+                self.part("pause_for", call.pause_for, Duration::ZERO..=RUN)
             }
         }
     }

@@ -230,7 +230,7 @@ fn a_kit_that_is_not_there_and_a_scheme_named_twice_are_refused() {
     };
     let error = refused("rfc5033", &["vegas"]);
     assert!(error.is_input());
-    assert_eq!(error.to_string(), "there is no kit `rfc5033`: valid are rfc9743, bbr, all");
+    assert_eq!(error.to_string(), "there is no kit `rfc5033`: valid are rfc9743, bbr, media, all");
     let twice = refused("rfc9743", &["vegas", "vegas"]).to_string();
     assert_eq!(twice, "`vegas` is given twice; give every scheme once");
 }

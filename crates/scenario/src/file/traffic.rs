@@ -226,6 +226,10 @@ numbers! {
         fps: u32, "number", "30";
         /// A frame that arrives later than this after its capture is not shown.
         deadline: Quantity<Duration>, "time", "400ms";
+        /// When the camera pauses, after the start.
+        pause_at: Quantity<Duration>, "time", "0s";
+        /// For how long it pauses; 0 for no pause.
+        pause_for: Quantity<Duration>, "time", "0s";
     }
 }
 
@@ -333,6 +337,8 @@ impl TrafficEntry {
                     max_rate: or(table.max_rate, call.max_rate),
                     fps: table.fps.unwrap_or(call.fps),
                     deadline: or(table.deadline, call.deadline),
+                    pause_at: or(table.pause_at, call.pause_at),
+                    pause_for: or(table.pause_for, call.pause_for),
                 })
             }
         })
@@ -427,6 +433,8 @@ impl From<&Traffic> for TrafficEntry {
                 max_rate: Some(Quantity(call.max_rate)),
                 fps: Some(call.fps),
                 deadline: Some(Quantity(call.deadline)),
+                pause_at: Some(Quantity(call.pause_at)),
+                pause_for: Some(Quantity(call.pause_for)),
             }),
         })
     }

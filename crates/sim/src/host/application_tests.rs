@@ -182,6 +182,23 @@ fn a_second_without_a_path_freezes_a_call_once() {
     expect(&world, "freeze_ms", 1_230.0, 2_000.0);
 }
 
+/// rfc8867 5.8
+#[test]
+fn a_pause_is_no_freeze_and_no_part_of_a_call() {
+    let pause = Call {
+        pause_at: Duration::from_secs(20),
+        pause_for: Duration::from_millis(10_010),
+        ..Call::default()
+    };
+    let mut world = world(Traffic::Call(pause)).bottleneck(Rate::from_mbps(20), 200_000);
+    world.run(Time::from_secs(60));
+    // 30 frames a second for 50 s, but for those on their way.
+    expect(&world, "frames_shown", 1_490.0, 1_500.0);
+    expect(&world, "freezes", 0.0, 0.0);
+    expect(&world, "bitrate_mbps", 2.3, 2.5);
+    expect(&world, "frames_skipped_percent", 0.0, 0.0);
+}
+
 #[test]
 fn short_connections_arrive_as_a_poisson_process_and_leave_nothing_behind() {
     for host in [Host::Tcp, Host::Quic] {
