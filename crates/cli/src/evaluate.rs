@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use brakelight_lab::evaluate::{self, FailOn, KITS, Level, Plan, page};
+use brakelight_lab::figures;
 use brakelight_lab::text::{count, evaluation as words};
 use brakelight_lab::{Simulator, input};
 use brakelight_registry::Registry;
@@ -68,7 +69,7 @@ pub struct Arguments {
     /// Which results give exit code 1; a regression always does
     #[arg(long, value_name = "LEVEL", default_value = "any", value_enum)]
     pub fail_on: FailOnName,
-    /// Write evaluation.html, .json, .md and .xml into this folder, and the experiments that were run
+    /// Write evaluation.html, .svg, .json, .md and .xml into this folder, and the experiments that were run
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Write even into a folder that holds other files
@@ -118,6 +119,7 @@ pub fn execute(registry: &Registry, arguments: &Arguments) -> Result<(), Failure
         folder.write("evaluation.xml", words::junit(&evaluation, fail_on))?;
         folder.write("evaluation.md", words::markdown(&evaluation))?;
         folder.write("evaluation.html", page::html(&evaluation))?;
+        folder.write("evaluation.svg", figures::board(&evaluation).svg())?;
         for file in plan.files() {
             folder.write(&file.name, file.contents)?;
         }

@@ -2,9 +2,11 @@
 //! make them again:
 //!
 //! ```sh
-//! brakelight evaluate cubic newreno westwood ctcp vegas copa vivace bbr bbr2 bbr3 quicdc abc bmcc \
-//!   --format json > docs/evaluation.json
+//! brakelight evaluate cubic newreno westwood ctcp vegas copa vivace bbr bbr2 bbr3 verus sprout gcc nada \
+//!   quicdc abc bmcc --format json > docs/evaluation.json
 //! brakelight evaluate bbr bbr2 bbr3 --kit bbr --format json > docs/evaluation-bbr.json
+//! brakelight evaluate gcc nada cubic newreno westwood vegas copa bbr bbr2 bbr3 vivace prague quicdc abc bmcc \
+//!   --kit media --format json > docs/evaluation-media.json
 //! BRAKELIGHT_BLESS=1 cargo test -p brakelight-lab --test evaluation
 //! ```
 
@@ -27,7 +29,8 @@ fn kept(file: &str) -> Evaluation {
 }
 
 /// The boards, by the name of their part in the page, and what each is made of.
-const BOARDS: [(&str, &str); 2] = [("board", "evaluation.json"), ("bbr", "evaluation-bbr.json")];
+const BOARDS: [(&str, &str); 3] =
+    [("board", "evaluation.json"), ("bbr", "evaluation-bbr.json"), ("media", "evaluation-media.json")];
 
 #[test]
 fn the_boards_are_what_was_kept() {
@@ -43,6 +46,16 @@ fn the_boards_are_what_was_kept() {
             assert_eq!(shown, made, "BRAKELIGHT_BLESS=1 writes it again");
         }
     }
+}
+
+#[test]
+fn the_picture_of_the_board_is_what_was_kept() {
+    let drawn = brakelight_lab::figures::board(&kept("evaluation.json")).svg();
+    if std::env::var_os("BRAKELIGHT_BLESS").is_some() {
+        std::fs::write(path("images/board.svg"), &drawn).unwrap();
+    }
+    let shown = std::fs::read_to_string(path("images/board.svg")).unwrap_or_default();
+    assert!(shown == drawn, "docs/images/board.svg: BRAKELIGHT_BLESS=1 draws it again");
 }
 
 #[test]

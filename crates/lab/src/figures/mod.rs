@@ -14,12 +14,14 @@
 //! | `grid-utilization.AXIS.AXIS`, `grid-delay.AXIS.AXIS` | [`grid`] | the same by two axes |
 //! | `stability` | [`stability`()] | the swing of ABC's queue, by model and packets |
 //! | `worst` | [`attack`()] | the worst link for a scheme, and what it made of it |
+//! | `evaluation` | [`board`] | every scheme by every criterion of a kit |
 //! | `claims` | [`judged`] | what was measured beside the numbers of claims, as ratios |
 
 use brakelight_scenario::experiment::Experiment;
 use brakelight_scenario::outcome::Run;
 
 pub use self::attack::attack;
+pub use self::board::board;
 pub use self::claims::claims;
 pub use self::stability::stability;
 
@@ -36,6 +38,7 @@ use crate::table::Table;
 mod attack;
 mod axis;
 mod bars;
+mod board;
 mod canvas;
 mod cdf;
 mod chart;
