@@ -17,6 +17,26 @@ const CALL: &str =
     r#"{ kind = "call", min_rate = "150kbps", max_rate = "1.5Mbps", fps = 30, deadline = "400ms" }"#;
 const BULK: &str = r#""backlogged""#;
 
+const BESIDE: &str = r#"
+duration = "120s"
+measure_from = "20s"
+[[link]]
+name = "link"
+rate = "2Mbps"
+buffer = "{buffer}"
+[[flow]]
+controller = "{gcc}"
+host = "quic"
+mss = "1200B"
+rtt = "100ms"
+path = ["link"]
+start = "5s"
+[[flow]]
+controller = "cubic"
+rtt = "100ms"
+path = ["link"]
+"#;
+
 fn outcome(link: &str, seconds: u32, flows: &[(&str, &str)]) -> Outcome {
     let mut text = format!(
         "duration = \"{seconds}s\"\nrecord = {{ series = true, bin = \"1s\", flow_delays = true }}\n\n\
@@ -79,6 +99,30 @@ fn two_flows(controller: &str, mbps: u32) -> Outcome {
 fn pages_say_what_happens_where_the_capacity_varies() {
     for (page, controller) in ["gcc", "nada"].into_iter().zip(CONTROLLERS) {
         check(page, "variable", &variable(controller));
+    }
+}
+
+/// RFC 8867 5.6: by which constants of the threshold GCC holds its own beside Cubic. MMSys 2016, table 1, has
+/// 0.01 and 0.00018.
+#[test]
+fn the_page_says_what_gcc_keeps_beside_cubic() {
+    let mut table =
+        String::from("| buffer | `k_up`, `k_down` | GCC Mbit/s | Cubic Mbit/s |\n|---|---|---|---|\n");
+    let mut kept = Vec::new();
+    for (buffer, name) in [("37500B", "150 ms"), ("75kB", "300 ms"), ("250kB", "1 s")] {
+        for (up, down) in [("0.01", "0.00018"), ("0.0087", "0.039")] {
+            let gcc = format!("gcc:max_rate=1.5Mbps,k_up={up},k_down={down}");
+            let text = BESIDE.replace("{buffer}", buffer).replace("{gcc}", &gcc);
+            let scenario = read("beside.toml", &text).unwrap_or_else(|error| panic!("{error}"));
+            let outcome = run(&scenario, &Traces::new()).expect("a scenario that runs");
+            let [gcc, cubic] = [0, 1].map(|flow| outcome.run.flows[flow].throughput_mbps);
+            table += &format!("| {name} | {up}, {down} | {gcc:.2} | {cubic:.2} |\n");
+            kept.push(gcc);
+        }
+    }
+    check("gcc", "beside", &table);
+    for pair in kept.chunks(2) {
+        assert!(pair[0] > 2.0 * pair[1], "the paper's constants keep more: {kept:?}");
     }
 }
 

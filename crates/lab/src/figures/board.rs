@@ -36,7 +36,8 @@ pub fn board(evaluation: &Evaluation) -> Figure {
     let widest = |words: &mut dyn Iterator<Item = &str>| {
         words.map(|words| font::width(words, SMALL)).fold(0.0, f64::max) + MARGIN
     };
-    let names = widest(&mut criteria.iter().map(|criterion| criterion.id.as_str()).chain(["failed"]));
+    let names =
+        widest(&mut criteria.iter().map(|criterion| criterion.id.as_str()).chain(["failed"])) + MARGIN;
     let head = widest(&mut schemes.iter().map(|evaluated| evaluated.scheme.as_str())) + MARGIN;
     let own = ((TWO_COLUMNS - names) / schemes.len().max(1) as f64).min(40.0);
     let gaps = criteria.windows(2).filter(|pair| chapter(&pair[0]) != chapter(&pair[1])).count();
