@@ -8,7 +8,7 @@ use clap::{Parser, Subcommand};
 
 use crate::failure::Failure;
 use crate::origin::VERSION;
-use crate::{arguments, attack, distribution, evaluate, program, schema, stability, sweep};
+use crate::{advise, arguments, attack, distribution, evaluate, program, schema, stability, sweep};
 
 #[cfg(not(target_os = "linux"))]
 use crate::linux_only::{
@@ -53,6 +53,8 @@ pub struct Cli {
 pub enum Command {
     /// Run every scheme on every trace and compare them
     Compare(Box<arguments::Compare>),
+    /// Say what to deploy on your own link, by what you can change there
+    Advise(advise::Arguments),
     /// Run one scenario file
     Run(arguments::Run),
     /// Check the papers' claims: run the experiments, compare with the paper, and say which claims hold

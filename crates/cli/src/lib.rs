@@ -20,6 +20,7 @@
 //! | [`interrupt`], [`failure`] | how a command ends |
 #![forbid(unsafe_code)]
 
+pub mod advise;
 pub mod arguments;
 pub mod attack;
 pub mod bench;
@@ -144,6 +145,7 @@ fn dispatch(registry: &Registry, cli: &Cli) -> Result<(), Failure> {
     let unprivileged = matches!(
         cli.command,
         Command::Compare(_)
+            | Command::Advise(_)
             | Command::List(_)
             | Command::Reproduce(_)
             | Command::Evaluate(_)
@@ -156,6 +158,7 @@ fn dispatch(registry: &Registry, cli: &Cli) -> Result<(), Failure> {
     let _user = unprivileged.then(AsInvoker::begin);
     match &cli.command {
         Command::Compare(arguments) => compare::execute(registry, arguments),
+        Command::Advise(arguments) => advise::execute(arguments),
         Command::Run(arguments) => run::execute(registry, arguments),
         Command::List(arguments) => list::execute(registry, arguments),
         Command::Schema(arguments) => schema::execute(registry, arguments),

@@ -10,8 +10,9 @@ use brakelight_registry::{Host, Registry};
 use brakelight_scenario::compare::Compare as One;
 pub use brakelight_scenario::compare::Reverse;
 use brakelight_scenario::outcome::Setup;
+use brakelight_scenario::problem::InputError;
 use brakelight_scenario::routers;
-use brakelight_scenario::scenario::{Record, TraceOffset, default_bin};
+use brakelight_scenario::scenario::{Hop, Record, TraceOffset, default_bin};
 use brakelight_scenario::scheme::Scheme;
 use brakelight_scenario::trace::embedded::EMBEDDED;
 use brakelight_scenario::trace::names::Names;
@@ -181,6 +182,36 @@ impl Plan {
             reference: reference.filter(|_| several),
             traces,
         })
+    }
+
+    /// Returns the first trace, and what results call it.
+    pub(crate) fn first_trace(&self) -> (&str, &Trace) {
+        let of = |job: &Job| job.compared.as_ref().map(|compared| compared.trace.clone());
+        let label = self.jobs.first().and_then(of).unwrap_or_default();
+        let (label, trace) = self.traces.get_key_value(&label).expect("a plan has a trace and a job");
+        (label, trace)
+    }
+
+    /// Adds a row called `name`: the first row's flow, whose data pass `element` too, before the link or
+    /// behind it.
+    pub(crate) fn add_element(&mut self, name: &str, element: Hop, before: bool) -> Result<(), Error> {
+        let mut job = self.jobs.first().expect("a plan has a job").clone();
+        let path = &mut job.scenario.flows[0].path;
+        path.insert(if before { 0 } else { path.len() }, element);
+        job.scenario.name = name.to_string();
+        job.scenario.validate().map_err(|invalid| InputError {
+            file: None,
+            line: None,
+            owner: name.to_string(),
+            problem: invalid.problem,
+        })?;
+        job.label = name.to_string();
+        if let Some(compared) = &mut job.compared {
+            compared.scheme = name.to_string();
+        }
+        self.jobs.push(job);
+        self.own_kind.push(None);
+        Ok(())
     }
 
     /// Refuses a comparison that would take hours or fill the memory.

@@ -11,7 +11,7 @@
 //! | [`mod@sweep`], [`frame`] | grids of runs; rows as columns, for CSV, Arrow and Parquet |
 //! | [`setup`] | what a comparison assumes where nothing else is asked for |
 //! | [`table`], [`summary`] | rows, and what they say together: medians, ranking, the Pareto frontier |
-//! | [`decision`] | what to deploy, by what somebody can change |
+//! | [`decision`], [`mod@advise`] | what to deploy, by what somebody can change |
 //! | [`interval`], [`fairness`] | how sure the numbers of several runs are; what two flows do to each other |
 //! | [`report`], [`output`], [`series`], [`text`] | results as HTML, as files, as time series, as text |
 //! | [`qlog`] | what each end of a flow did, as QUIC's logs |
@@ -22,6 +22,7 @@
 #![cfg_attr(feature = "quic", doc = "| [`quinn`] | the real QUIC stack as a host of the simulator |")]
 #![forbid(unsafe_code)]
 
+pub mod advise;
 pub mod analysis;
 pub mod attack;
 pub mod bench;

@@ -11,6 +11,7 @@
 //! | [`csv`] | rows for other programs |
 //! | [`mod@visible`] | text of others, made safe to print |
 
+pub mod advice;
 pub mod attack;
 pub mod bench;
 pub mod claims;

@@ -1,0 +1,332 @@
+//! What to deploy on one's own link, by the one thing that one can change.
+//!
+//! ```text
+//! today:       Cubic's senders, and a drop-tail buffer at the link
+//! candidates:  what the change allows, and today
+//! out:         whatever has less than 2/3 of today's throughput, and what no router or host can have today
+//! advice:      of the rest the one with most power, the median over the runs; nothing if that is today
+//! power:       throughput of the flow / 95th percentile of its one-way delay
+//! ```
+//!
+//! A link has two directions. Each is judged by a flow of its own, whose ACKs travel over the other.
+
+use brakelight_core::time::Duration;
+use brakelight_core::units::Rate;
+use brakelight_registry::{DEFAULT_CONTROLLER, DEFAULT_QUEUE, Registry};
+use brakelight_scenario::compare::Reverse;
+use brakelight_scenario::deployment::Change;
+use brakelight_scenario::median::median;
+use brakelight_scenario::outcome::{Ratio, Run};
+use brakelight_scenario::scenario::Hop;
+use brakelight_scenario::scheme::Scheme;
+use brakelight_scenario::scheme_string::Words;
+use brakelight_scenario::trace::OPPORTUNITY;
+use brakelight_scenario::trace::names::Names;
+use serde::Serialize;
+
+use crate::compare::{Buffer, Compare, Plan};
+use crate::error::Error;
+use crate::progress::Progress;
+use crate::runner::Runner;
+use crate::schemes;
+use crate::summary;
+
+mod settings;
+
+/// Throughput that a candidate must keep, as a share of today's.
+pub const LEAST_THROUGHPUT: f64 = 2.0 / 3.0;
+
+/// What somebody can change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Can {
+    /// The hosts that send.
+    Senders,
+    /// A shaper in a router that does not own the link: at home, behind somebody else's modem.
+    Shaper,
+    /// The queue of the router at the link.
+    Router,
+    /// The hosts and the router at the link.
+    Both,
+}
+
+/// Whose data a direction of the link carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Direction {
+    /// To the user.
+    Download,
+    /// From the user.
+    Upload,
+}
+
+/// A question for advice.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Request {
+    /// The trace of the way to the user: a file, or a name.
+    pub down: String,
+    /// The trace of the way from the user; none for one without a limit.
+    pub up: Option<String>,
+    /// What can be changed.
+    pub can: Can,
+    /// Propagation delay of the round trip.
+    pub rtt: Duration,
+    /// The link's buffer; none for one that suits each trace.
+    pub buffer: Option<Buffer>,
+    /// Length of a run; none for what suits each trace.
+    pub duration: Option<Duration>,
+    /// Runs of every candidate; none for as many as `compare` has.
+    pub runs: Option<u32>,
+    /// The first seed.
+    pub seed: u64,
+}
+
+/// The answer.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Advice {
+    /// What can be changed.
+    pub can: Can,
+    /// The advice for each direction.
+    pub directions: Vec<Advised>,
+}
+
+/// The advice for one direction of a link.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Advised {
+    /// Whose data it carries.
+    pub direction: Direction,
+    /// The trace.
+    pub trace: String,
+    /// Its mean rate, Mbit/s.
+    pub mean_mbps: f64,
+    /// Runs of every candidate.
+    pub runs: usize,
+    /// What runs today.
+    pub today: Candidate,
+    /// What to deploy; none where nothing is better than today.
+    pub deploy: Option<Deploy>,
+    /// All candidates, those with most power first.
+    pub candidates: Vec<Candidate>,
+}
+
+/// What to deploy, and what it brings.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Deploy {
+    /// Its name among the candidates.
+    pub name: String,
+    /// What to type to have it, or where to find it, a line each.
+    pub settings: Vec<String>,
+    /// Its throughput over today's, run by run.
+    pub throughput: Option<Ratio>,
+    /// Its queueing delay's 95th percentile over today's.
+    pub queueing_p95: Option<Ratio>,
+    /// Its power over today's.
+    pub power: Option<Ratio>,
+    /// The next candidate, today's included.
+    pub next: Option<String>,
+    /// Its power over that of the next.
+    pub ahead: Option<Ratio>,
+}
+
+/// What was tried.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Candidate {
+    /// Its name: a scheme, or what stands before the link.
+    pub name: String,
+    /// What the flow delivered, Mbit/s, median over the runs.
+    pub throughput_mbps: f64,
+    /// 95th percentile of the one-way delay beyond propagation, ms, median over the runs.
+    pub queueing_p95_ms: f64,
+    /// Throughput over today's; the median over the runs.
+    pub throughput_of_today: f64,
+    /// Whether it keeps [`LEAST_THROUGHPUT`] of it.
+    pub eligible: bool,
+    /// Whether its router must know the link's rate.
+    pub link_rate: bool,
+}
+
+/// A shaper in a home router, with CAKE as its queue.
+struct Shaper {
+    /// What the advice calls it.
+    name: &'static str,
+    /// Its rate setter. `{mean}`, `{quarter}` and `{twice}` stand for rates by the link's mean.
+    setter: &'static str,
+}
+
+/// The shapers that are tried. Limits of cake-autorate are those that its owner would type.
+const SHAPERS: [Shaper; 4] = [
+    Shaper { name: "cake at 50 % of the mean", setter: "fixed/share=0.5" },
+    Shaper { name: "cake at 80 % of the mean", setter: "fixed/share=0.8" },
+    Shaper { name: "cake at 95 % of the mean", setter: "fixed/share=0.95" },
+    Shaper { name: "cake-autorate", setter: "autorate/min={quarter}/base={mean}/max={twice}" },
+];
+
+/// Returns advice for the link that `request` describes, whose traces `names` knows.
+///
+/// # Errors
+/// If a trace is unknown, the two are the same, or the runs would take hours. Nothing runs then.
+pub fn advise(
+    request: &Request,
+    names: &Names,
+    runner: &dyn Runner,
+    progress: &dyn Progress,
+) -> Result<Advice, Error> {
+    let ways = [
+        (Direction::Download, Some(&request.down), request.up.as_ref()),
+        (Direction::Upload, request.up.as_ref(), Some(&request.down)),
+    ];
+    if request.up.as_ref() == Some(&request.down) {
+        return Err(Error::SameTrace(request.down.clone()));
+    }
+    let mut plans = Vec::new();
+    for (direction, data, acks) in ways {
+        let Some(data) = data else { continue };
+        plans.push(planned(request, names, direction, data, acks)?);
+    }
+    for (_, plan) in &plans {
+        plan.check_cost()?;
+    }
+    let directions = plans
+        .iter()
+        .map(|((direction, trace, mean), plan)| {
+            let table = plan.run(runner, progress)?;
+            Ok(advised(*direction, trace, *mean, request.can, &table.runs, &table.every))
+        })
+        .collect::<Result<_, Error>>()?;
+    Ok(Advice { can: request.can, directions })
+}
+
+type Link = (Direction, String, Rate);
+
+fn planned(
+    request: &Request,
+    names: &Names,
+    direction: Direction,
+    data: &str,
+    acks: Option<&String>,
+) -> Result<(Link, Plan), Error> {
+    let change = match request.can {
+        Can::Senders => Change::Senders,
+        Can::Shaper => Change::Nothing,
+        Can::Router => Change::Queue,
+        Can::Both => Change::Both,
+    };
+    let mut compared = schemes::within(schemes::defaults(&Registry::standard()), change);
+    compared.retain(settings::exists);
+    if request.can == Can::Shaper {
+        compared.retain(|scheme| scheme.deployment().change == Change::Nothing);
+    }
+    let compare = Compare {
+        traces: vec![data.to_string()],
+        schemes: compared,
+        rtt: request.rtt,
+        buffer: request.buffer,
+        reverse: acks.map(|trace| Reverse::Trace(trace.clone())),
+        duration: request.duration,
+        runs: request.runs,
+        seed: request.seed,
+        ..Compare::default()
+    };
+    let mut plan = Plan::new(&compare, names)?;
+    let (label, trace) = plan.first_trace();
+    let (label, mean) = (label.to_string(), trace.mean_rate(OPPORTUNITY));
+    if request.can == Can::Shaper {
+        for shaper in &SHAPERS {
+            let hop = shaper.hop(direction, mean);
+            plan.add_element(shaper.name, hop, direction == Direction::Upload)?;
+        }
+    }
+    Ok(((direction, label, mean), plan))
+}
+
+impl Shaper {
+    /// The shaper before, or behind, a link of this mean rate.
+    fn hop(&self, direction: Direction, mean: Rate) -> Hop {
+        let side = if direction == Direction::Download { "down" } else { "up" };
+        let rate = |share: f64| mean.mul_f64(share).to_string();
+        let setter = self.setter.replace("{mean}", &rate(1.0));
+        let setter = setter.replace("{quarter}", &rate(0.25)).replace("{twice}", &rate(2.0));
+        let words = Words::parse(&format!("shaper:queue=cake,side={side},setter={setter}"));
+        Hop::from_words(words.expect("words of our own")).expect("a shaper of our own")
+    }
+}
+
+/// Throughput of the flow, Mbit/s.
+fn throughput(run: &Run) -> Option<f64> {
+    run.flows.first().map(|flow| flow.throughput_mbps)
+}
+
+/// 95th percentile of what the path adds to its propagation, ms. A shaper's queue is part of it.
+fn queueing_p95(run: &Run) -> Option<f64> {
+    let propagation = run.setup.as_ref()?.rtt_ms / 2.0;
+    Some((run.one_way_delay_ms?.p95 - propagation).max(0.0))
+}
+
+fn power(run: &Run) -> Option<f64> {
+    let (throughput, delay) = (throughput(run)?, run.one_way_delay_ms?.p95);
+    (delay > 0.0 && throughput > 0.0).then(|| throughput / delay)
+}
+
+fn middle(runs: &[Run], value: fn(&Run) -> Option<f64>) -> f64 {
+    median(&mut runs.iter().filter_map(value).collect::<Vec<f64>>()).unwrap_or(0.0)
+}
+
+/// The advice that the rows in `runs` give, each made of the runs in the same place of `every`.
+fn advised(
+    direction: Direction,
+    trace: &str,
+    mean: Rate,
+    can: Can,
+    runs: &[Run],
+    every: &[Vec<Run>],
+) -> Advised {
+    let is_today = |run: &Run| {
+        Scheme::parse(&run.scheme).is_ok_and(|scheme| {
+            scheme.controller().name() == DEFAULT_CONTROLLER && scheme.queue().name() == DEFAULT_QUEUE
+        })
+    };
+    let today = runs.iter().position(is_today).expect("today's scheme is among the candidates");
+    let todays = middle(summary::runs_of(runs, every, today), throughput);
+    let over = |scheme: &str, other: &str, value| summary::over(runs, every, scheme, other, value);
+    let mut candidates: Vec<(f64, Candidate)> = (0..runs.len())
+        .map(|place| {
+            let every = summary::runs_of(runs, every, place);
+            let throughput_mbps = middle(every, throughput);
+            let ratio = throughput_mbps / todays;
+            let candidate = Candidate {
+                name: runs[place].scheme.clone(),
+                throughput_mbps,
+                queueing_p95_ms: middle(every, queueing_p95),
+                throughput_of_today: ratio,
+                eligible: ratio >= LEAST_THROUGHPUT,
+                link_rate: runs[place].deployment.is_some_and(|it| it.link_rate),
+            };
+            (middle(every, power), candidate)
+        })
+        .collect();
+    candidates.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    let candidates: Vec<Candidate> = candidates.into_iter().map(|(_, candidate)| candidate).collect();
+    let today = candidates.iter().find(|candidate| candidate.name == runs[today].scheme).cloned();
+    let today = today.expect("today's scheme is among the candidates");
+    let mut eligible = candidates.iter().filter(|candidate| candidate.eligible);
+    let best = eligible.next().filter(|best| best.name != today.name);
+    let next = eligible.next().map(|candidate| candidate.name.clone());
+    let deploy = best.map(|best| Deploy {
+        settings: settings::of(&best.name, can, direction, mean),
+        throughput: over(&best.name, &today.name, throughput),
+        queueing_p95: over(&best.name, &today.name, queueing_p95),
+        power: over(&best.name, &today.name, power),
+        ahead: next.as_deref().and_then(|next| over(&best.name, next, power)),
+        next,
+        name: best.name.clone(),
+    });
+    Advised {
+        direction,
+        trace: trace.to_string(),
+        mean_mbps: mean.as_mbps_f64(),
+        runs: every.first().map_or(1, Vec::len),
+        today,
+        deploy,
+        candidates,
+    }
+}
