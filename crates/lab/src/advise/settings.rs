@@ -33,8 +33,17 @@ const QDISCS: [(&str, &[&str]); 5] = [
 
 /// Whether a real router can have the queue of `scheme`. A controller that Linux lacks runs over QUIC.
 pub(super) fn exists(scheme: &Scheme) -> bool {
-    let name = scheme.queue().name();
-    name == DEFAULT_QUEUE || name.starts_with("abc") || QDISCS.iter().any(|(qdisc, _)| *qdisc == name)
+    match scheme.queue().name() {
+        DEFAULT_QUEUE => true,
+        "abc" => variant(scheme).is_none_or(|variant| ["paper", "adaptive"].contains(&variant.as_str())),
+        name => QDISCS.iter().any(|(qdisc, _)| *qdisc == name),
+    }
+}
+
+/// The rule of ABC's router, if it is not the paper's.
+fn variant(scheme: &Scheme) -> Option<String> {
+    let words = scheme.queue().words();
+    words.options.iter().find(|(option, _)| option == "variant").map(|(_, value)| value.clone())
 }
 
 /// The settings of the candidate `name` for one direction of a link of this mean rate, a line each.
@@ -70,12 +79,8 @@ fn controller(name: &str) -> String {
 fn queue(scheme: &Scheme) -> String {
     let words = scheme.queue().words();
     let Some((name, options)) = QDISCS.iter().find(|(name, _)| *name == words.name) else {
-        let variant =
-            if scheme.to_string().contains("variant=adaptive") { " --variant adaptive" } else { "" };
-        return match words.name.starts_with("abc") {
-            true => format!("brakelight router attach DEV --rate RATE{variant}"),
-            false => format!("no router that you can buy has `{}`", words.name),
-        };
+        let variant = variant(scheme).map_or_else(String::new, |variant| format!(" --variant {variant}"));
+        return format!("brakelight router attach DEV --rate RATE{variant}");
     };
     let mut line = format!("tc qdisc replace dev DEV root {name}");
     for (option, value) in words.options.iter().filter(|(option, _)| options.contains(&option.as_str())) {
@@ -143,6 +148,6 @@ mod tests {
     fn what_no_router_has_is_no_candidate() {
         let exists = |text: &str| exists(&Scheme::parse(text).unwrap());
         assert!(exists("cubic") && exists("copa") && exists("abc-adaptive") && exists("cubic+fq_codel"));
-        assert!(!exists("bmcc") && !exists("vcp"));
+        assert!(!exists("bmcc") && !exists("vcp") && !exists("abc-authors"));
     }
 }
