@@ -47,3 +47,76 @@ fn a_setter_that_measures_follows_a_link_that_halves() {
     let shaper = &autorate.shapers[0];
     assert!(shaper.probes > 0 && shaper.lowest_mbps < 12.0, "{shaper:?}");
 }
+
+/// The examples of `docs/examples/shaping`: the setters that each is run with.
+const EXAMPLES: [(&str, &[&str]); 3] = [
+    (
+        "hidden-queue",
+        &[
+            "",
+            "fixed/rate=225Mbps",
+            "autorate/min=100Mbps/base=200Mbps/max=400Mbps",
+            "follow/base=200Mbps/safe=200Mbps",
+        ],
+    ),
+    (
+        "minimum-too-high",
+        &[
+            "",
+            "autorate/min=15Mbps/base=20Mbps/max=25Mbps",
+            "autorate/min=2Mbps/base=20Mbps/max=25Mbps",
+            "follow/base=20Mbps/safe=2Mbps",
+        ],
+    ),
+    ("default-base", &["", "autorate", "autorate/base=50Mbps/max=100Mbps", "follow/base=50Mbps/safe=40Mbps"]),
+];
+
+/// An example of the page, with another setter, or without a shaper.
+fn example(name: &str, setter: &str) -> Run {
+    let path = format!("{}/../../docs/examples/shaping/{name}.toml", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(path).unwrap();
+    let (before, rest) = text.split_once("path = ").unwrap();
+    assert!(rest.contains("setter=autorate"), "{name} shows what its report is about");
+    let shaper = format!(", \"shaper:side=down,queue=cake,setter={setter}\"");
+    let path = if setter.is_empty() { "" } else { &shaper };
+    let scenario = file::read(name, &format!("{before}path = [\"link\"{path}]\n")).expect("a scenario");
+    run(&scenario, &BTreeMap::new()).expect("a run").run
+}
+
+#[test]
+fn the_page_says_what_setters_make_of_reported_cases() {
+    let mut table = String::from(
+        "| file | setter | throughput Mbit/s | p95 delay ms | rate, mean Mbit/s |\n|---|---|---|---|---|\n",
+    );
+    for (name, setters) in EXAMPLES {
+        for setter in setters {
+            let run = example(name, setter);
+            let shown = if setter.is_empty() { "none".to_string() } else { format!("`{setter}`") };
+            let rate = run.shapers.first().map_or("-".to_string(), |it| format!("{:.0}", it.rate_mbps));
+            table += &format!(
+                "| `{name}.toml` | {shown} | {:.1} | {:.0} | {rate} |\n",
+                run.flows[0].throughput_mbps,
+                run.one_way_delay_ms.expect("packets passed").p95 - 20.0
+            );
+        }
+    }
+    let page = format!("{}/../../docs/shaping.md", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(&page).unwrap();
+    let (before, rest) = text.split_once("<!-- reported -->\n").unwrap();
+    let (kept, after) = rest.split_once("<!-- end -->").unwrap();
+    if std::env::var_os("BRAKELIGHT_BLESS").is_some() {
+        std::fs::write(&page, format!("{before}<!-- reported -->\n{table}<!-- end -->{after}")).unwrap();
+    } else {
+        assert_eq!(kept, table, "BRAKELIGHT_BLESS=1 writes it again");
+    }
+}
+
+/// cake-autorate #393: probes pass beside the queue, and a setter that reads the data's own times sees it.
+#[test]
+fn a_queue_that_probes_do_not_see_is_seen_in_what_passes() {
+    let blind = example("hidden-queue", "autorate/min=100Mbps/base=200Mbps/max=400Mbps");
+    let seeing = example("hidden-queue", "follow/base=200Mbps/safe=200Mbps");
+    let p95 = |run: &Run| run.one_way_delay_ms.expect("packets passed").p95 - 20.0;
+    assert!(p95(&blind) > 100.0 && p95(&seeing) < 20.0, "{} and {} ms", p95(&blind), p95(&seeing));
+    assert!(seeing.flows[0].throughput_mbps > 0.9 * 250.0, "{}", seeing.flows[0].throughput_mbps);
+}
