@@ -2,23 +2,30 @@
 //! `abc-adaptive` (docs/abc-adaptive.md), whose missing input is mu itself.
 //!
 //! ```text
-//! mu, e   the forecast of `abc-adaptive`, of what was delivered instead of what the link could carry
-//! O       = under way                        up: left and not acknowledged. Unread: mu (tau + x)
-//!         = mu (tau + x)                     down
-//! m       = mean of O over tau / 4
-//! O*      = mu tau + max(c e max(tau / 100 ms, 0.7), s mu)
-//! R       = mu - (m - O*) / (0.7 tau)
+//! x       what every packet of tau / 2 to tau waited beyond the least delay: what stands in the link's queue.
+//!         Up, while data is under way and nothing was heard for 3 tau: the silence
+//! D       what was delivered, a mean over tau
+//! K       what the link is known to carry
+//! x > s   D is the link's rate:      close the bin with what was delivered,   K = mu
+//! x <= s  D is a lower bound:        close it with max(K, D)
+//!         K = max(D, K (1 + g dt / tau)), at most max(K, 2 D), if data waits here;  else K = max(D, K)
+//! mu, e   the forecast of `abc-adaptive`, of these bins instead of what the link could carry
+//! m       = mean of mu (tau + x) over tau / 4
+//! R       = mu - (m - mu tau - max(c e max(tau / 100 ms, 0.7), s mu)) / (0.7 tau)
 //! ```
 //!
-//! What is delivered is the link's rate only while something waits there. So O* keeps a queue of s, in
-//! seconds, behind the shaper: while it is empty the second term is s mu / (0.7 tau), and the rate rises by
-//! that share per round trip until the queue is back.
+//! What is delivered is the link's rate only while something waits there. Elsewhere it is what the shaper
+//! lets pass, and a rule that took it for the link's rate would follow itself down. So the rate is learned
+//! downwards only while a queue stands, and a search by g per round trip learns it upwards. One packet's
+//! delay is no queue: on a radio link each waits for its turn. Only what every packet of a while waited is
+//! one, as in CoDel.
 //!
 //! | symbol | field | unit | default | source |
 //! |---|---|---|---|---|
 //! | c | `cushion` | 1 | 1 | docs/abc-adaptive.md |
-//! | s | `standing` | s | 4 ms | chosen here: the pull of 1 / 7 per round trip of 40 ms |
-//! | - | `interval` | s | 10 ms | chosen here |
+//! | s | `standing` | s | 4 ms | chosen here: less than CoDel's target |
+//! | g | - | 1 | 0.25 | chosen here: a doubling in three round trips |
+//! | dt | `interval` | s | 10 ms | chosen here |
 //! | - | `probe` | s | 50 ms | cake-autorate: 6 pingers, 0.3 s |
 //! | - | `base`, `min`, `max` | bit/s | 20 Mbit/s, 500 kbit/s, 10 Gbit/s | the first as in cake-autorate |
 //! | - | `safe` | bit/s | 20 Mbit/s | the owner's: what the link always has |
@@ -29,8 +36,8 @@
 //! | tau | the least RTT of 15 to 30 s, of flows, or of probes | of probes |
 //! | x | RTT less tau, of flows, or of probes where none was read for 0.5 s | by timestamps, or of probes |
 //!
-//! While the senders and not the shaper limit (nothing waits here, and no delay there), the forecast keeps
-//! what it knows: less load is no less capacity.
+//! While the senders and not the shaper limit (nothing waits here, and no queue stands there), the rate does
+//! not rise, and K stays: less load is no less capacity. Into a link that stands still only a trickle goes.
 //!
 //! # Blind
 //!
@@ -65,7 +72,7 @@ parameters! {
         safe: Rate = Rate::from_mbps(20), in Rate::from_bps(100_000)..=Rate::from_mbps(1_000_000), from "the owner's";
         /// Mean errors of the forecast that may wait where tau is 100 ms.
         cushion: f64 = 1.0, in 0.0..=10.0, from "docs/abc-adaptive.md";
-        /// The queue that it keeps behind itself, so that deliveries show the link's rate.
+        /// The delay from which a queue stands at the link.
         standing: Duration = Duration::from_millis(4), in Duration::from_micros(100)..=Duration::from_secs(1), from "chosen here";
         /// How often it sets the rate.
         interval: Duration = Duration::from_millis(10), in Duration::from_millis(1)..=Duration::from_secs(1), from "chosen here";
@@ -92,6 +99,15 @@ const SMOOTHED_OVER_TAU: f64 = 0.25;
 const CUSHION_TAU_S: f64 = 0.1;
 const LEAST_CUSHION: f64 = 0.7;
 /// The shortest loop delay that counts: two intervals of the default.
+/// The part of tau within which the least delay is one of what stands.
+const PART: f64 = 0.5;
+/// g, and the most by which K is ahead of D.
+const SEARCH: f64 = 0.25;
+const MOST_AHEAD: f64 = 2.0;
+/// A link stands still after so many tau of silence.
+const SILENT_TAUS: u64 = 3;
+/// What is sent into a link that stands still, to hear when it goes again.
+const TRICKLE: Rate = Rate::from_bps(50_000);
 const SHORTEST_TAU: Duration = Duration::from_millis(20);
 /// Half of the time for which the least RTT counts: Starlink's paths change every 15 s.
 const LEAST_FOR: Duration = Duration::from_secs(15);
@@ -156,6 +172,9 @@ struct Heard {
     /// The last delay above the least, and when it was heard.
     excess: Duration,
     at: Option<Time>,
+    /// The least excess of the current part of a loop delay, and of the part before.
+    recent: [Option<Duration>; 2],
+    part_began: Time,
 }
 
 impl Heard {
@@ -163,6 +182,22 @@ impl Heard {
         self.least.add(delay.now, delay.value);
         self.excess = delay.value.saturating_sub(self.least.get().unwrap_or(delay.value));
         self.at = Some(delay.now);
+        self.recent[1] = Some(self.recent[1].map_or(self.excess, |least| least.min(self.excess)));
+    }
+
+    /// Begins another part where this one has lasted for `length`.
+    fn turn(&mut self, now: Time, length: Duration) {
+        if now.since(self.part_began) >= length {
+            self.part_began = now;
+            if self.recent[1].is_some() {
+                self.recent = [self.recent[1], None];
+            }
+        }
+    }
+
+    /// The excess that every packet of the last part or two had: what stands, and not what one packet met.
+    fn standing(&self) -> Duration {
+        self.recent.iter().flatten().min().copied().unwrap_or(self.excess)
     }
 
     fn is_fresh(&self, now: Time, within: Duration) -> bool {
@@ -195,6 +230,9 @@ pub struct Follow {
     load: f64,
     waits: f64,
     blind: bool,
+    /// Mean of what was delivered over a loop delay, and what the link is known to carry, bytes/s.
+    carried: f64,
+    known: f64,
     rate: Rate,
 }
 
@@ -218,6 +256,8 @@ impl Follow {
             load: 0.0,
             waits: 0.0,
             blind: false,
+            carried: 0.0,
+            known: config.base.as_bps_f64() / 8.0,
             rate: config.base,
             config: config.clone(),
         }
@@ -230,12 +270,23 @@ impl Follow {
         heard.unwrap_or(Duration::from_millis(100)).max(SHORTEST_TAU).min(Duration::from_millis(500))
     }
 
-    /// The delay in the link's queue, by the best source; none where nothing was heard.
-    fn excess(&self, now: Time) -> Option<Duration> {
-        if self.flows.is_fresh(now, FRESH) {
-            return Some(self.flows.excess);
+    /// For how long nothing of a flow has been heard, where that is longer than the path explains.
+    fn silence(&self, now: Time) -> Option<Duration> {
+        let expected = self.tau() * SILENT_TAUS;
+        self.flows.at.map(|at| now.since(at)).filter(|silence| *silence > expected)
+    }
+
+    /// The delay that stands in the link's queue, by the best source; none where nothing was heard. While
+    /// data is `under_way` and nothing comes back, the link stands still, and what waits there has waited
+    /// since.
+    fn excess(&self, now: Time, under_way: bool) -> Option<Duration> {
+        if let Some(silence) = self.silence(now).filter(|_| under_way) {
+            return Some(silence);
         }
-        self.probes.is_fresh(now, FRESH + FRESH).then_some(self.probes.excess)
+        if self.flows.is_fresh(now, FRESH) {
+            return Some(self.flows.standing());
+        }
+        self.probes.is_fresh(now, FRESH + FRESH).then(|| self.probes.standing())
     }
 
     /// Looks at whether anything that is measured shows the link's queue.
@@ -299,9 +350,13 @@ impl RateSetter for Follow {
         self.look(seen.now, arrived, waiting);
 
         let (tau_s, mu) = (self.tau().as_secs_f64(), self.forecast.mu());
+        let part = Duration::from_secs_f64(PART * tau_s);
+        self.flows.turn(seen.now, part);
+        self.probes.turn(seen.now, part);
         let interval_s = self.config.interval.as_secs_f64();
-        let excess_s = self.excess(seen.now).unwrap_or(Duration::ZERO).as_secs_f64();
-        let reads = self.side == Side::Up && self.flows.is_fresh(seen.now, SILENT) && seen.under_way > 0;
+        let excess = self.excess(seen.now, seen.under_way > 0).unwrap_or(Duration::ZERO);
+        let excess_s = excess.as_secs_f64();
+        let reads = self.side == Side::Up && self.flows.is_fresh(seen.now, UNFELT);
         // Where others pass that cannot be read, what the read ones deliver is a share.
         let carried = match self.side {
             Side::Down => arrived,
@@ -309,25 +364,34 @@ impl RateSetter for Follow {
             Side::Up => {
                 let queue = mu * excess_s;
                 let growth = queue - core::mem::replace(&mut self.queue, queue);
-                (departed - growth).max(0.0)
+                let most = MOST_AHEAD * departed.max(mu * interval_s);
+                (departed - growth).clamp(0.0, most)
             }
         };
-        let standing = self.config.standing.as_secs_f64() * mu;
-        let outstanding = if reads { seen.under_way as f64 } else { mu * (tau_s + excess_s) };
-        let limits = waiting || outstanding > mu * tau_s + standing / 2.0;
-        // Less load is no less capacity.
-        let carried = if limits { carried } else { carried.max(mu * interval_s) };
+        // Deliveries are the link's rate where something stands in its queue. Elsewhere they are a lower bound.
+        let stands = excess_s > self.config.standing.as_secs_f64();
+        self.carried += (interval_s / tau_s).min(1.0) * (carried / interval_s - self.carried);
+        let carried = if stands { carried } else { self.known.max(self.carried) * interval_s };
         self.forecast.close(carried, tau_s);
-        let mu = self.forecast.mu();
+        let mu = self.forecast.mu().clamp(0.0, self.config.max.as_bps_f64() / 8.0);
+        self.known = if stands {
+            mu
+        } else {
+            // Nothing stands at the link, and the senders would send more: it may carry more.
+            let more = if waiting { self.known * (1.0 + SEARCH * interval_s / tau_s) } else { self.known };
+            self.carried.max(more.min(self.known.max(MOST_AHEAD * self.carried)))
+        };
         let standing = self.config.standing.as_secs_f64() * mu;
-        let outstanding = if reads { outstanding } else { mu * (tau_s + excess_s) };
+        let outstanding = mu * (tau_s + excess_s);
         let mut bytes = self.law.target(mu, self.forecast.error(), tau_s, outstanding, standing);
-        if !limits {
+        if !stands && !waiting {
             bytes = bytes.min(self.rate.as_bps_f64() / 8.0).max(mu);
         }
+        let still = seen.under_way > 0 && self.silence(seen.now).is_some();
+        let least = if still { TRICKLE } else { self.config.min };
         self.rate = match self.blind {
             true => self.config.safe,
-            false => Rate::from_bps_f64((8.0 * bytes).max(0.0)).max(self.config.min).min(self.config.max),
+            false => Rate::from_bps_f64((8.0 * bytes).max(0.0)).max(least).min(self.config.max),
         };
     }
 

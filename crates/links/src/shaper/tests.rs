@@ -221,26 +221,34 @@ fn follow_tick(setter: &mut follow::Follow, at: Time, total: u64, delivered: u64
     });
 }
 
+/// A link of 20 Mbit/s and 40 ms: 25 kB in 10 ms.
 #[test]
-fn follow_rests_where_what_is_under_way_is_what_the_link_serves_and_a_standing_queue() {
+fn follow_falls_by_the_queue_that_stands_and_searches_where_none_does() {
     let mut setter = follow::Follow::new(&follow::Config::default(), Side::Up);
-    // A link of 20 Mbit/s, 40 ms: 25 kB in 10 ms, and 4 ms more of queue are 110 kB in all.
-    for tick in 1..500_u64 {
-        let now = ms(10 * tick);
-        let value = Duration::from_millis(if tick < 5 { 40 } else { 44 });
-        setter.on_delay(Delay { now, value, source: Source::Flow });
-        follow_tick(&mut setter, now, 25_000 * tick + 110_000, 25_000 * tick, 110_000);
-    }
-    let mbps = setter.rate().as_bps_f64() / 1e6;
-    assert!((mbps - 20.0).abs() < 0.01, "{mbps}");
-    // Twice as much of a queue as it keeps: 4 ms of 20 Mbit/s too much, over 0.7 * 40 ms, are 1/7 less.
-    for tick in 500..520_u64 {
-        let now = ms(10 * tick);
-        setter.on_delay(Delay { now, value: Duration::from_millis(48), source: Source::Flow });
-        follow_tick(&mut setter, now, 25_000 * tick + 120_000, 25_000 * tick, 120_000);
-    }
-    let mbps = setter.rate().as_bps_f64() / 1e6;
+    let mut rate_after = |ticks: std::ops::Range<u64>, delays: [u64; 2]| {
+        for tick in ticks {
+            let now = ms(10 * tick);
+            for value in delays {
+                setter.on_delay(Delay { now, value: Duration::from_millis(value), source: Source::Flow });
+            }
+            follow_tick(&mut setter, now, 25_000 * tick + 110_000, 25_000 * tick, 110_000);
+        }
+        setter.rate().as_bps_f64() / 1e6
+    };
+    rate_after(1..5, [40, 40]);
+    // 5 ms stand, 4 of which may: 1 ms of 20 Mbit/s too much, over 0.7 * 40 ms.
+    let mbps = rate_after(5..500, [45, 45]);
+    assert!((mbps - 20.0 * 27.0 / 28.0).abs() < 0.01, "{mbps}");
+    // One packet that waits longer is no queue.
+    let mbps = rate_after(500..520, [45, 60]);
+    assert!((mbps - 20.0 * 27.0 / 28.0).abs() < 0.01, "{mbps}");
+    let mbps = rate_after(520..540, [48, 48]);
     assert!((mbps - 20.0 * 6.0 / 7.0).abs() < 0.01, "{mbps}");
+    // Nothing stands, and data waits here: a quarter more per round trip, up to twice what is delivered.
+    let mbps = rate_after(540..546, [41, 60]);
+    assert!((22.0..30.0).contains(&mbps), "{mbps}");
+    let mbps = rate_after(546..700, [41, 60]);
+    assert!((38.0..50.0).contains(&mbps), "{mbps}");
 }
 
 #[test]
@@ -302,5 +310,6 @@ fn follow_lowers_its_rate_in_an_outage_and_does_not_call_it_blindness() {
         follow_tick(&mut setter, now, total(tick) + 110_000, total(tick), 110_000);
         assert!(!setter.is_blind(), "at {now:?}");
     }
-    assert_eq!(setter.rate(), follow::Config::default().min);
+    // What is sent into a link that stands still only asks when it goes again.
+    assert_eq!(setter.rate(), Rate::from_bps(50_000));
 }
