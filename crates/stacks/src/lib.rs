@@ -8,6 +8,7 @@
 //! | `quinn/newreno`, `quinn/cubic`, `quinn/bbr` | quinn-proto 0.11 |
 //! | `noq/newreno`, `noq/cubic`, `noq/bbr3` | noq-proto 1.4 |
 //! | `brakelight-noq/copa` and others | noq-proto 1.4 with controllers of `brakelight-noq` |
+//! | `s2n-quic/cubic`, `s2n-quic/bbr` | s2n-quic-transport 0.91 |
 //! | `quiche/reno`, `quiche/cubic`, `quiche/bbr2` | quiche 0.30, with the feature `stacks-c` |
 //!
 //! `stacks-c` builds BoringSSL, which takes cmake, a C++ compiler and minutes. Without a feature there is
@@ -16,7 +17,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `options` | the options of the controllers |
-//! | `quinn`, `noq`, `quiche` | one stack each: the host, and what is its own |
+//! | `quinn`, `noq`, `s2n`, `quiche` | one stack each: the host, and what is its own |
 //! | `ends` | an end of quinn or noq in the stack's terms, as far as the two are alike |
 //! | `side` | an end as [`core::host`](brakelight_core::host) wants it, whatever its stack |
 //! | `seen` | what is seen of a controller from outside |
@@ -26,7 +27,8 @@
 //!
 //! # Time
 //!
-//! quinn and noq take the time as an argument. They get a fixed [`Instant`](std::time::Instant) and the
+//! quinn, noq and s2n-quic take the time as an argument. s2n-quic counts microseconds from a start of its own;
+//! the other two get a fixed [`Instant`](std::time::Instant) and the
 //! simulation's time added to it. What asks for the time of day, in TLS and in tokens, gets one moment.
 //!
 //! quiche reads the clock itself, by `Instant::now()`, which asks the C library's `clock_gettime`. With the
@@ -82,6 +84,8 @@ mod quiche;
 #[cfg(feature = "stacks")]
 mod quinn;
 #[cfg(feature = "stacks")]
+mod s2n;
+#[cfg(feature = "stacks")]
 mod seen;
 #[cfg(feature = "stacks")]
 mod side;
@@ -89,7 +93,7 @@ mod side;
 mod tls;
 
 #[cfg(feature = "stacks")]
-pub use added::{add_quinn_controller, add_to};
+pub use added::{add_quinn_controller, add_s2n_controller, add_to};
 
 /// What the stacks find by themselves at most (`MtuDiscoveryConfig::default`), in bytes.
 #[cfg(feature = "stacks")]
@@ -104,8 +108,10 @@ mod added {
 
     use brakelight_registry::{RegisterError, Registry};
     use quinn_proto::congestion::ControllerFactory;
+    use s2n_quic_core::recovery::CongestionController;
+    use s2n_quic_core::recovery::congestion_controller::Endpoint;
 
-    /// Adds the hosts `quinn`, `noq` and `brakelight-noq` to `registry`, with all their controllers; with the
+    /// Adds the hosts `quinn`, `noq`, `brakelight-noq` and `s2n-quic` to `registry`, with all their controllers; with the
     /// feature `stacks-c` also `quiche`.
     ///
     /// # Errors
@@ -114,6 +120,7 @@ mod added {
         registry.add_host("quinn", Arc::new(super::quinn::Quinn))?;
         registry.add_host("noq", Arc::new(super::noq::Noq))?;
         registry.add_host("brakelight-noq", Arc::new(super::noq::Adapted))?;
+        registry.add_host("s2n-quic", Arc::new(super::s2n::S2n))?;
         #[cfg(feature = "stacks-c")]
         registry.add_host("quiche", Arc::new(super::quiche::Quiche))?;
         Ok(())
@@ -140,5 +147,31 @@ mod added {
     ) -> Result<(), RegisterError> {
         let host = name.split_once('/').map_or(name, |(host, _)| host);
         registry.add_host(host, Arc::new(super::quinn::Foreign { name, summary, factory }))
+    }
+
+    /// Adds to `registry` a controller that was written for s2n-quic, as a controller of the modelled hosts:
+    /// `endpoint` makes one for each connection. `name` has lower-case letters, digits, `-` and `_`, such as
+    /// `s2n-cubic`, and `summary` is one line.
+    ///
+    /// ```
+    /// # let mut registry = brakelight_registry::Registry::standard();
+    /// let cubic = s2n_quic_core::recovery::cubic::Endpoint::default();
+    /// brakelight_stacks::add_s2n_controller(&mut registry, "s2n-cubic", "Cubic of s2n-quic", cubic)?;
+    /// # Ok::<(), brakelight_registry::RegisterError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The name is malformed or taken.
+    pub fn add_s2n_controller<E>(
+        registry: &mut Registry,
+        name: &'static str,
+        summary: &'static str,
+        endpoint: E,
+    ) -> Result<(), RegisterError>
+    where
+        E: Endpoint<CongestionController: Sync>,
+        <E::CongestionController as CongestionController>::PacketInfo: Sync,
+    {
+        registry.add_controller_factory(name, summary, Arc::new(super::s2n::Alone::new(endpoint)))
     }
 }

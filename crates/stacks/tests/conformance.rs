@@ -44,6 +44,16 @@ mod brakelight_noq_copa {
     brakelight_testkit::conformance_host!(registry(), "brakelight-noq/copa", [("stream_window", "1.25MB")]);
 }
 
+mod s2n_quic_cubic {
+    use super::registry;
+    brakelight_testkit::conformance_host!(registry(), "s2n-quic/cubic", [("initial_window", "32")]);
+}
+
+mod s2n_quic_bbr {
+    use super::registry;
+    brakelight_testkit::conformance_host!(registry(), "s2n-quic/bbr", [("stream_window", "3.75MB")]);
+}
+
 #[cfg(feature = "stacks-c")]
 mod quiche_reno {
     use super::registry;

@@ -19,6 +19,8 @@ const CONTROLLERS: &[&str] = &[
     "noq/newreno",
     "noq/cubic",
     "noq/bbr3",
+    "s2n-quic/cubic",
+    "s2n-quic/bbr",
     #[cfg(feature = "stacks-c")]
     "quiche/reno",
     #[cfg(feature = "stacks-c")]
