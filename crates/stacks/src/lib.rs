@@ -27,9 +27,11 @@
 //!
 //! # Time
 //!
-//! quinn, noq and s2n-quic take the time as an argument. s2n-quic counts microseconds from a start of its own;
-//! the other two get a fixed [`Instant`](std::time::Instant) and the
+//! quinn and noq take the time as an argument. They get a fixed [`Instant`](std::time::Instant) and the
 //! simulation's time added to it. What asks for the time of day, in TLS and in tokens, gets one moment.
+//!
+//! s2n-quic takes the time as an argument as well, in whole microseconds. Its event loop and tokio are left
+//! out: its endpoint is given datagrams, and its application's futures are polled after every call.
 //!
 //! quiche reads the clock itself, by `Instant::now()`, which asks the C library's `clock_gettime`. With the
 //! feature `stacks-c` this crate defines a function of that name, which is linked in the place of the
@@ -49,6 +51,8 @@
 //! kernel, as the library's does. Keys made in a simulation are therefore no secrets, and those made outside
 //! of one are as good as before.
 //!
+//! s2n-quic takes all its random numbers from a provider, which draws from the same stream.
+//!
 //! quiche asks BoringSSL's `RAND_bytes`, which asks no function that could be replaced: that function is
 //! defined here as well, by the one above. Key exchange is X25519 alone, whose keys come from there.
 //!
@@ -64,9 +68,16 @@
 //!   bytes, as its own client sets it, where its library would have 1,200.
 //! - Datagrams are handed over one by one, without segmentation offload.
 //! - quiche says when a datagram should leave, and it is held here until then.
+//! - s2n-quic has its handshake and its ciphers from rustls and ring, as quinn and noq have, behind its
+//!   traits for TLS. Its own providers bring a second cryptography library (`aws-lc-rs`, `s2n-tls`).
 //! - A pass-through stands around the controller of quinn and noq, which notes bytes in flight and RTT
 //!   samples. A method that a working copy adds to the stack's trait `Controller` must be passed on there as
-//!   well (`Watched`). Nothing stands around quiche's controllers: its bytes in flight are not seen.
+//!   well (`Watched`). s2n-quic's own events say the same. Nothing stands around quiche's controllers: its
+//!   bytes in flight are not seen.
+//!
+//! # Controllers alone
+//!
+//! [`add_s2n_controller`] makes a controller of s2n-quic one of the modelled hosts, without its stack.
 #![warn(missing_docs)]
 
 #[cfg(feature = "stacks")]

@@ -144,6 +144,9 @@ fn what_the_guide_found_is_still_there() {
     assert!(gaps.unreliable && gaps.unreliable_because[0].contains("too many gaps"), "{gaps:?}");
     let slow_start = found("no-hystart.toml");
     assert!((0.6..0.7).contains(&slow_start.loss_percent), "{slow_start:?}");
+    let slow = found("s2n-quic-acks.toml");
+    let [s2n, ours] = [0, 1].map(|flow| slow.flows[flow].goodput_mbps);
+    assert!(s2n < 14.0 && ours > 33.0, "{s2n} and {ours} Mbit/s");
     let flood = found("quinn-bbr-flood.toml");
     assert!(flood.loss_percent > 90.0, "{flood:?}");
 }
