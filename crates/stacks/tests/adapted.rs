@@ -44,7 +44,8 @@ fn copa_and_bbr3_in_noq_have_the_throughput_of_the_modelled_host() {
 #[test]
 fn s2n_s_cubic_is_alike_alone_in_its_stack_and_beside_ours() {
     for (rate, buffer) in [("12Mbps", "120kB"), ("50Mbps", "500kB")] {
-        let [alone, hosted, ours] = ["s2n-cubic", "s2n-quic/cubic", "cubic"].map(|name| run(name, rate, buffer));
+        let [alone, hosted, ours] =
+            ["s2n-cubic", "s2n-quic/cubic", "cubic"].map(|name| run(name, rate, buffer));
         let p95 = |run: &Run| run.queueing_delay_ms.map_or(f64::NAN, |delay| delay.p95);
         for (name, run) in [("s2n-cubic", &alone), ("s2n-quic/cubic", &hosted), ("cubic", &ours)] {
             let (mbps, p95, loss) = (run.throughput_mbps, p95(run), run.loss_percent);

@@ -146,7 +146,7 @@ impl<C, const CLIENT: bool> Settings<C, CLIENT> {
             watch: Watch::new(seen),
             datagrams,
             accepts: Plain,
-    tokens: Plain,
+            tokens: Plain,
             close: close::Development,
             migration: migration::default::Validator,
             interceptor: packet::interceptor::Disabled::default(),

@@ -1,6 +1,6 @@
 //! TLS for s2n-quic: the settings of [`crate::tls`], which rustls runs with ring, behind the traits of
-//! s2n-quic-core. s2n-quic's own providers bring a second cryptography library, and random numbers that follow
-//! no seed.
+//! s2n-quic-core. s2n-quic's own providers bring a second cryptography library, and random numbers that
+//! follow no seed.
 
 use std::sync::Arc;
 use std::task::Poll;
