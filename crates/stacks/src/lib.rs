@@ -122,8 +122,8 @@ mod added {
     use s2n_quic_core::recovery::CongestionController;
     use s2n_quic_core::recovery::congestion_controller::Endpoint;
 
-    /// Adds the hosts `quinn`, `noq`, `brakelight-noq` and `s2n-quic` to `registry`, with all their controllers;
-    /// with the feature `stacks-c` also `quiche`.
+    /// Adds the hosts `quinn`, `noq`, `brakelight-noq` and `s2n-quic` to `registry`, with all their
+    /// controllers; with the feature `stacks-c` also `quiche`.
     ///
     /// # Errors
     /// A name is taken.
