@@ -170,6 +170,19 @@ fn a_controller_that_a_program_brings_is_run_by_quinn_as_its_own() {
     assert_ne!(run("mine/cubic"), run("quinn/newreno"));
 }
 
+#[test]
+fn a_controller_of_s2n_quic_needs_a_name_of_its_own() {
+    let mut registry = registry();
+    let add = |registry: &mut Registry, name| {
+        let cubic = s2n_quic_core::recovery::cubic::Endpoint::default();
+        brakelight_stacks::add_s2n_controller(registry, name, "a test's", cubic)
+    };
+    assert!(matches!(add(&mut registry, "cubic"), Err(RegisterError::Taken { .. })));
+    assert!(matches!(add(&mut registry, "s2n/cubic"), Err(RegisterError::Malformed { .. })));
+    add(&mut registry, "s2n-cubic").unwrap();
+    assert!(matches!(add(&mut registry, "s2n-cubic"), Err(RegisterError::Taken { .. })));
+}
+
 /// Where one of these fails after an update of a stack, the guide says what is no longer so.
 #[test]
 fn what_the_guide_found_is_still_there() {
