@@ -77,7 +77,7 @@
 //!
 //! # Controllers alone
 //!
-//! [`add_s2n_controller`] makes a controller of s2n-quic one of the modelled hosts, without its stack.
+//! `add_s2n_controller` makes a controller of s2n-quic one of the modelled hosts, without its stack.
 #![warn(missing_docs)]
 
 #[cfg(feature = "stacks")]
