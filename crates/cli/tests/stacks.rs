@@ -44,11 +44,12 @@ mod built_in {
         let hosts = hosts["hosts"].as_array().unwrap();
         let names: Vec<&str> = hosts.iter().map(|host| host["name"].as_str().unwrap()).collect();
         let in_c: &[&str] = if cfg!(feature = "stacks-c") { &["quiche"] } else { &[] };
-        assert_eq!(names, [&["quinn", "noq", "brakelight-noq"], in_c].concat());
+        assert_eq!(names, [&["quinn", "noq", "brakelight-noq", "s2n-quic"], in_c].concat());
         for host in hosts {
             let (licence, controllers) = match host["name"].as_str().unwrap() {
                 "quiche" => ("BSD-2-Clause", 3),
                 "brakelight-noq" => ("MIT OR Apache-2.0", 5),
+                "s2n-quic" => ("Apache-2.0", 2),
                 _ => ("MIT OR Apache-2.0", 3),
             };
             assert_eq!(host["licence"], licence, "{host}");
@@ -73,6 +74,8 @@ mod built_in {
             ("quinn/cubic:initial_windw=3", "did you mean `initial_window`?"),
             ("noq/bbr3:initial_window=0", "valid is 1 to 10000"),
             ("quinn/newreno:beta=high", "beta = `high` is not"),
+            ("s2n-quic/bbr:initial_window=0", "valid is 1 to 10000"),
+            ("s2n-quic/bbr3", "did you mean `s2n-quic/bbr`?"),
         ] {
             let output = scratch.brakelight(&["compare", "--trace", "step", "--schemes", scheme]);
             let error = text(&output.stderr);
@@ -102,8 +105,8 @@ mod built_in {
     #[test]
     fn schemes_of_hosts_run_wherever_schemes_do() {
         let scratch = Scratch::new("stacks-run");
-        let schemes =
-            "quinn/newreno,quinn/cubic+codel,quinn/bbr,noq/newreno,noq/cubic:initial_window=32,noq/bbr3";
+        let schemes = "quinn/newreno,quinn/cubic+codel,quinn/bbr,noq/newreno,noq/cubic:initial_window=32,noq/bbr3,\
+                       s2n-quic/cubic:initial_window=32,s2n-quic/bbr+codel";
         let compare = [
             "compare",
             "--trace",
@@ -119,7 +122,7 @@ mod built_in {
         ];
         let rows = json(&scratch.brakelight(&compare));
         let rows = rows["runs"].as_array().unwrap();
-        assert_eq!(rows.len(), 6);
+        assert_eq!(rows.len(), 8);
         for row in rows {
             assert!(row["utilization"].as_f64().unwrap() > 0.5, "{row}");
         }

@@ -8,6 +8,7 @@
 //! | `quinn/newreno`, `quinn/cubic`, `quinn/bbr` | quinn-proto 0.11 |
 //! | `noq/newreno`, `noq/cubic`, `noq/bbr3` | noq-proto 1.4 |
 //! | `brakelight-noq/copa` and others | noq-proto 1.4 with controllers of `brakelight-noq` |
+//! | `s2n-quic/cubic`, `s2n-quic/bbr` | s2n-quic-transport 0.91 |
 //! | `quiche/reno`, `quiche/cubic`, `quiche/bbr2` | quiche 0.30, with the feature `stacks-c` |
 //!
 //! `stacks-c` builds BoringSSL, which takes cmake, a C++ compiler and minutes. Without a feature there is
@@ -16,7 +17,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `options` | the options of the controllers |
-//! | `quinn`, `noq`, `quiche` | one stack each: the host, and what is its own |
+//! | `quinn`, `noq`, `s2n`, `quiche` | one stack each: the host, and what is its own |
 //! | `ends` | an end of quinn or noq in the stack's terms, as far as the two are alike |
 //! | `side` | an end as [`core::host`](brakelight_core::host) wants it, whatever its stack |
 //! | `seen` | what is seen of a controller from outside |
@@ -28,6 +29,9 @@
 //!
 //! quinn and noq take the time as an argument. They get a fixed [`Instant`](std::time::Instant) and the
 //! simulation's time added to it. What asks for the time of day, in TLS and in tokens, gets one moment.
+//!
+//! s2n-quic takes the time as an argument as well, in whole microseconds. Its event loop and tokio are left
+//! out: its endpoint is given datagrams, and its application's futures are polled after every call.
 //!
 //! quiche reads the clock itself, by `Instant::now()`, which asks the C library's `clock_gettime`. With the
 //! feature `stacks-c` this crate defines a function of that name, which is linked in the place of the
@@ -47,6 +51,8 @@
 //! kernel, as the library's does. Keys made in a simulation are therefore no secrets, and those made outside
 //! of one are as good as before.
 //!
+//! s2n-quic takes all its random numbers from a provider, which draws from the same stream.
+//!
 //! quiche asks BoringSSL's `RAND_bytes`, which asks no function that could be replaced: that function is
 //! defined here as well, by the one above. Key exchange is X25519 alone, whose keys come from there.
 //!
@@ -62,9 +68,16 @@
 //!   bytes, as its own client sets it, where its library would have 1,200.
 //! - Datagrams are handed over one by one, without segmentation offload.
 //! - quiche says when a datagram should leave, and it is held here until then.
+//! - s2n-quic has its handshake and its ciphers from rustls and ring, as quinn and noq have, behind its
+//!   traits for TLS. Its own providers bring a second cryptography library (`aws-lc-rs`, `s2n-tls`).
 //! - A pass-through stands around the controller of quinn and noq, which notes bytes in flight and RTT
 //!   samples. A method that a working copy adds to the stack's trait `Controller` must be passed on there as
-//!   well (`Watched`). Nothing stands around quiche's controllers: its bytes in flight are not seen.
+//!   well (`Watched`). s2n-quic's own events say the same. Nothing stands around quiche's controllers: its
+//!   bytes in flight are not seen.
+//!
+//! # Controllers alone
+//!
+//! `add_s2n_controller` makes a controller of s2n-quic one of the modelled hosts, without its stack.
 #![warn(missing_docs)]
 
 #[cfg(feature = "stacks")]
@@ -82,6 +95,8 @@ mod quiche;
 #[cfg(feature = "stacks")]
 mod quinn;
 #[cfg(feature = "stacks")]
+mod s2n;
+#[cfg(feature = "stacks")]
 mod seen;
 #[cfg(feature = "stacks")]
 mod side;
@@ -89,7 +104,7 @@ mod side;
 mod tls;
 
 #[cfg(feature = "stacks")]
-pub use added::{add_quinn_controller, add_to};
+pub use added::{add_quinn_controller, add_s2n_controller, add_to};
 
 /// What the stacks find by themselves at most (`MtuDiscoveryConfig::default`), in bytes.
 #[cfg(feature = "stacks")]
@@ -104,9 +119,11 @@ mod added {
 
     use brakelight_registry::{RegisterError, Registry};
     use quinn_proto::congestion::ControllerFactory;
+    use s2n_quic_core::recovery::CongestionController;
+    use s2n_quic_core::recovery::congestion_controller::Endpoint;
 
-    /// Adds the hosts `quinn`, `noq` and `brakelight-noq` to `registry`, with all their controllers; with the
-    /// feature `stacks-c` also `quiche`.
+    /// Adds the hosts `quinn`, `noq`, `brakelight-noq` and `s2n-quic` to `registry`, with all their
+    /// controllers; with the feature `stacks-c` also `quiche`.
     ///
     /// # Errors
     /// A name is taken.
@@ -114,6 +131,7 @@ mod added {
         registry.add_host("quinn", Arc::new(super::quinn::Quinn))?;
         registry.add_host("noq", Arc::new(super::noq::Noq))?;
         registry.add_host("brakelight-noq", Arc::new(super::noq::Adapted))?;
+        registry.add_host("s2n-quic", Arc::new(super::s2n::S2n))?;
         #[cfg(feature = "stacks-c")]
         registry.add_host("quiche", Arc::new(super::quiche::Quiche))?;
         Ok(())
@@ -140,5 +158,31 @@ mod added {
     ) -> Result<(), RegisterError> {
         let host = name.split_once('/').map_or(name, |(host, _)| host);
         registry.add_host(host, Arc::new(super::quinn::Foreign { name, summary, factory }))
+    }
+
+    /// Adds to `registry` a controller that was written for s2n-quic, as a controller of the modelled hosts:
+    /// `endpoint` makes one for each connection. `name` has lower-case letters, digits, `-` and `_`, such as
+    /// `s2n-cubic`, and `summary` is one line.
+    ///
+    /// ```
+    /// # let mut registry = brakelight_registry::Registry::standard();
+    /// let cubic = s2n_quic_core::recovery::cubic::Endpoint::default();
+    /// brakelight_stacks::add_s2n_controller(&mut registry, "s2n-cubic", "Cubic of s2n-quic", cubic)?;
+    /// # Ok::<(), brakelight_registry::RegisterError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The name is malformed or taken.
+    pub fn add_s2n_controller<E>(
+        registry: &mut Registry,
+        name: &'static str,
+        summary: &'static str,
+        endpoint: E,
+    ) -> Result<(), RegisterError>
+    where
+        E: Endpoint<CongestionController: Sync>,
+        <E::CongestionController as CongestionController>::PacketInfo: Sync,
+    {
+        registry.add_controller_factory(name, summary, Arc::new(super::s2n::Alone::new(endpoint)))
     }
 }

@@ -96,6 +96,30 @@ pub(crate) mod foreign {
     }
 }
 
+/// Options of s2n-quic's controllers.
+pub(crate) mod s2n {
+    use super::*;
+
+    parameters! {
+        /// Options of s2n-quic's controllers.
+        pub struct Config {
+            /// The window before the first ACK, in datagrams of 1,200 bytes.
+            initial_window: u64 = 10, in 1..=10_000, from "the stack";
+            /// What the receiver lets the sender have outstanding; the stack's own default is 3.75MB.
+            stream_window: Bytes = OPEN, in LEAST..=OPEN, from "chosen here";
+            /// What the sender keeps that is not acknowledged; the stack's own default is 4.2MB.
+            send_window: Bytes = OPEN, in LEAST..=OPEN, from "chosen here";
+        }
+    }
+
+    impl Config {
+        /// Returns the window before the first ACK, in bytes.
+        pub(crate) fn initial(&self) -> u32 {
+            u32::try_from(self.initial_window * DATAGRAM).unwrap_or(u32::MAX)
+        }
+    }
+}
+
 /// Options of quiche's controllers.
 #[cfg(feature = "stacks-c")]
 pub(crate) mod quiche {

@@ -65,6 +65,16 @@ impl Seen {
         self.noted().inflight = bytes;
     }
 
+    /// The stack said how many bytes are in flight, and what it knows of the RTT.
+    pub(crate) fn on_metrics(&self, inflight: u64, rtt: Option<Rtt>) {
+        let mut noted = self.noted();
+        noted.inflight = inflight;
+        if let Some(rtt) = rtt {
+            noted.sample = rtt.sample.or(noted.sample);
+            noted.rtt = Some(rtt);
+        }
+    }
+
     /// So many bytes were declared lost.
     pub(crate) fn on_lost(&self, bytes: u64) {
         let mut noted = self.noted();

@@ -1,4 +1,4 @@
-//! The contract of hosts, for every controller of every stack.
+//! The contract of hosts, for every controller of every stack, and that of controllers for s2n-quic's alone.
 #![cfg(feature = "stacks")]
 
 use brakelight_registry::Registry;
@@ -7,6 +7,26 @@ fn registry() -> Registry {
     let mut registry = Registry::standard();
     brakelight_stacks::add_to(&mut registry).unwrap();
     registry
+}
+
+/// With s2n-quic's controllers as controllers of the modelled hosts.
+fn registry_with_s2n() -> Registry {
+    let mut registry = Registry::standard();
+    let cubic = s2n_quic_core::recovery::cubic::Endpoint::default();
+    brakelight_stacks::add_s2n_controller(&mut registry, "s2n-cubic", "Cubic of s2n-quic", cubic).unwrap();
+    let bbr = s2n_quic_core::recovery::bbr::Endpoint::default();
+    brakelight_stacks::add_s2n_controller(&mut registry, "s2n-bbr", "BBRv2 of s2n-quic", bbr).unwrap();
+    registry
+}
+
+mod s2n_cubic_alone {
+    use super::registry_with_s2n;
+    brakelight_testkit::conformance_controller!(registry_with_s2n(), "s2n-cubic");
+}
+
+mod s2n_bbr_alone {
+    use super::registry_with_s2n;
+    brakelight_testkit::conformance_controller!(registry_with_s2n(), "s2n-bbr");
 }
 
 mod quinn_newreno {
@@ -42,6 +62,16 @@ mod noq_bbr3 {
 mod brakelight_noq_copa {
     use super::registry;
     brakelight_testkit::conformance_host!(registry(), "brakelight-noq/copa", [("stream_window", "1.25MB")]);
+}
+
+mod s2n_quic_cubic {
+    use super::registry;
+    brakelight_testkit::conformance_host!(registry(), "s2n-quic/cubic", [("initial_window", "32")]);
+}
+
+mod s2n_quic_bbr {
+    use super::registry;
+    brakelight_testkit::conformance_host!(registry(), "s2n-quic/bbr", [("stream_window", "3.75MB")]);
 }
 
 #[cfg(feature = "stacks-c")]

@@ -19,6 +19,8 @@ const CONTROLLERS: &[&str] = &[
     "noq/newreno",
     "noq/cubic",
     "noq/bbr3",
+    "s2n-quic/cubic",
+    "s2n-quic/bbr",
     #[cfg(feature = "stacks-c")]
     "quiche/reno",
     #[cfg(feature = "stacks-c")]
@@ -108,6 +110,41 @@ fn another_seed_gives_another_run() {
     assert_ne!(of(1), of(2));
 }
 
+/// s2n-quic has no pass-through around its controllers: what is seen of them comes from its events.
+#[test]
+fn what_is_seen_of_s2n_quic_is_what_the_link_says() {
+    for (controller, bandwidth) in [("s2n-quic/cubic", false), ("s2n-quic/bbr", true)] {
+        let text = format!(
+            "duration = \"8s\"\nrecord = {{ series = true, bin = \"100ms\" }}\n\
+             [[link]]\nname = \"up\"\nrate = \"20Mbps\"\nbuffer = \"100kB\"\n\
+             [[flow]]\ncontroller = \"{controller}\"\nrtt = \"40ms\"\npath = [\"up\"]\n"
+        );
+        let outcome = brakelight_sim::run(&scenario(&text), &Traces::new()).unwrap();
+        let series = outcome.series.unwrap();
+        let (flow, link) = (&series.flows[0], &series.links[0]);
+        let state = |name: &str, bin: usize| flow.state[name][bin];
+        // From 2 s on, so that slow start is over.
+        let bins: Vec<usize> = (20..flow.time_s.len()).collect();
+        let share = |holds: &dyn Fn(usize) -> bool| {
+            bins.iter().filter(|bin| holds(**bin)).count() as f64 / bins.len() as f64
+        };
+        let full = share(&|bin| state("inflight_bytes", bin) <= state("cwnd_bytes", bin));
+        assert!(full > 0.8, "{controller}: in flight within the window in {full} of the bins");
+        let near = share(&|bin| {
+            let queue = link.queueing_delay_mean_ms[bin].unwrap_or(f64::NAN);
+            flow.rtt_ms[bin].is_some_and(|rtt| (rtt - 40.0 - queue).abs() < 6.0)
+        });
+        assert!(near > 0.8, "{controller}: the RTT is path and queue in {near} of the bins");
+        let paced = share(&|bin| state("pacing_rate_bps", bin) > 5e6);
+        assert!(paced > 0.9, "{controller}: a pacing rate in {paced} of the bins");
+        assert_eq!(flow.state.contains_key("bandwidth_bps"), bandwidth, "{controller}");
+        if bandwidth {
+            let near = share(&|bin| (state("bandwidth_bps", bin) / 20e6 - 1.0).abs() < 0.1);
+            assert!(near > 0.7, "{controller}: the link's rate in {near} of the bins");
+        }
+    }
+}
+
 /// quinn's own Cubic, brought by a program, is `quinn/cubic` packet by packet.
 #[test]
 fn a_controller_that_a_program_brings_is_run_by_quinn_as_its_own() {
@@ -133,6 +170,19 @@ fn a_controller_that_a_program_brings_is_run_by_quinn_as_its_own() {
     assert_ne!(run("mine/cubic"), run("quinn/newreno"));
 }
 
+#[test]
+fn a_controller_of_s2n_quic_needs_a_name_of_its_own() {
+    let mut registry = registry();
+    let add = |registry: &mut Registry, name| {
+        let cubic = s2n_quic_core::recovery::cubic::Endpoint::default();
+        brakelight_stacks::add_s2n_controller(registry, name, "a test's", cubic)
+    };
+    assert!(matches!(add(&mut registry, "cubic"), Err(RegisterError::Taken { .. })));
+    assert!(matches!(add(&mut registry, "s2n/cubic"), Err(RegisterError::Malformed { .. })));
+    add(&mut registry, "s2n-cubic").unwrap();
+    assert!(matches!(add(&mut registry, "s2n-cubic"), Err(RegisterError::Taken { .. })));
+}
+
 /// Where one of these fails after an update of a stack, the guide says what is no longer so.
 #[test]
 fn what_the_guide_found_is_still_there() {
@@ -142,6 +192,9 @@ fn what_the_guide_found_is_still_there() {
     assert!(gaps.unreliable && gaps.unreliable_because[0].contains("too many gaps"), "{gaps:?}");
     let slow_start = found("no-hystart.toml");
     assert!((0.6..0.7).contains(&slow_start.loss_percent), "{slow_start:?}");
+    let slow = found("s2n-quic-acks.toml");
+    let [s2n, ours] = [0, 1].map(|flow| slow.flows[flow].goodput_mbps);
+    assert!(s2n < 14.0 && ours > 33.0, "{s2n} and {ours} Mbit/s");
     let flood = found("quinn-bbr-flood.toml");
     assert!(flood.loss_percent > 90.0, "{flood:?}");
 }

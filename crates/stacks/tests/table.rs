@@ -11,8 +11,16 @@ use brakelight_sim::Traces;
 
 /// Ours first, in the modelled QUIC host.
 const OURS: [&str; 3] = ["newreno", "cubic", "bbr3"];
-const STACKS: [&str; 6] =
-    ["quinn/newreno", "quinn/cubic", "quinn/bbr", "noq/newreno", "noq/cubic", "noq/bbr3"];
+const STACKS: [&str; 8] = [
+    "quinn/newreno",
+    "quinn/cubic",
+    "quinn/bbr",
+    "noq/newreno",
+    "noq/cubic",
+    "noq/bbr3",
+    "s2n-quic/cubic",
+    "s2n-quic/bbr",
+];
 const IN_C: &[&str] =
     if cfg!(feature = "stacks-c") { &["quiche/reno", "quiche/cubic", "quiche/bbr2"] } else { &[] };
 /// What the link is, and the buffer: of the fixed ones, one bandwidth-delay product.
