@@ -80,13 +80,13 @@ pub fn contains(polygon: &[Point], point: Point) -> bool {
 
 /// The intersection of two convex polygons that [`hull`] made; empty where they have no area in common.
 ///
-/// Sutherland and Hodgman (Communications of the ACM 17(1), 1974): cut `subject` along each edge of `clip`.
-pub fn intersection(subject: &[Point], clip: &[Point]) -> Vec<Point> {
-    if subject.len() < 3 || clip.len() < 3 {
+/// Sutherland and Hodgman (Communications of the ACM 17(1), 1974): cut `subject` along each edge of `window`.
+pub fn intersection(subject: &[Point], window: &[Point]) -> Vec<Point> {
+    if subject.len() < 3 || window.len() < 3 {
         return Vec::new();
     }
     let mut kept = subject.to_vec();
-    for (a, b) in edges(clip) {
+    for (a, b) in edges(window) {
         let mut next = Vec::with_capacity(kept.len() + 1);
         for (from, to) in edges(&kept) {
             let (start, end) = (turn(a, b, from), turn(a, b, to));

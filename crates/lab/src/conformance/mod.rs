@@ -3,12 +3,13 @@
 //!
 //! ```text
 //! cell      a link of one rate, round trip and drop-tail buffer, with two flows at a time
-//! clouds    the scheme's flow beside one of the reference; the reference's beside another reference  quicbench
-//! point     throughput and RTT over ten round trips, from a tenth to nine tenths of the run          quicbench
+//! clouds    the scheme's flow beside one of the reference; the reference's beside another one      quicbench
+//! point     throughput and RTT over ten round trips, from a tenth to nine tenths of the run        quicbench
 //! result    the conformance of the two envelopes ([`envelope`]); of a scheme the mean over all cells
 //! ```
 //!
-//! The clouds come from different seeds: if a scheme is its own reference, the conformance shows what chance does.
+//! The clouds come from different seeds: if a scheme is its own reference, the conformance shows what chance
+//! does.
 //!
 //! | symbol | field | quick | full | source |
 //! |---|---|---|---|---|

@@ -8,6 +8,9 @@ use crate::runner::Simulator;
 use crate::text::Screen;
 use crate::text::conformance::{in_words, markdown};
 
+/// The scheme whose runs are made up.
+const TESTED: &str = "vegas";
+
 /// A plan for schemes of one option at most, with commas between them.
 fn plan(schemes: &str, reference: &str, level: Level) -> Result<Plan, Error> {
     let schemes: Vec<Scheme> = schemes.split(',').map(|scheme| Scheme::parse(scheme).unwrap()).collect();
@@ -24,7 +27,7 @@ struct MadeUp {
 
 impl Runner for MadeUp {
     fn run(&self, scenario: &Scenario, _: &Traces) -> Result<Outcome, Cause> {
-        let is_tested = scenario.flows[0].controller.name() == "vegas";
+        let is_tested = scenario.flows[0].controller.name() == TESTED;
         match self.fails {
             Some("panics") if is_tested => panic!("division by zero"),
             Some("silent") if is_tested => {
@@ -56,7 +59,7 @@ impl Runner for MadeUp {
 }
 
 fn made_up(more: f64, fails: Option<&'static str>) -> Conformance {
-    plan("vegas", "newreno", Level::Quick).unwrap().run(&MadeUp { more, fails }, &()).unwrap()
+    plan(TESTED, "newreno", Level::Quick).unwrap().run(&MadeUp { more, fails }, &()).unwrap()
 }
 
 #[test]
