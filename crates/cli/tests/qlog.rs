@@ -217,7 +217,7 @@ fn check_as_qvis(name: &str, bytes: &[u8], vantage_point: &str) -> Vec<Value> {
 #[test]
 fn version_0_3_is_what_qvis_opens_and_says_the_same() {
     let scratch = Scratch::new("qlog-qvis");
-    scratch.write("a.toml", SCENARIO.replace("CONTROLLER", "bbr3"));
+    scratch.write("a.toml", SCENARIO.replace("CONTROLLER", "cubic"));
     ok(&scratch.brakelight(&["run", "a.toml", "--qlog", "new"]));
     ok(&scratch.brakelight(&["run", "a.toml", "--qlog", "old", "--qlog-version", "0.3"]));
     let read = |name: &str| std::fs::read(scratch.path(name)).unwrap();
