@@ -148,6 +148,9 @@ pub struct Compare {
     /// Logs on request
     #[command(flatten)]
     pub logs: Logs,
+    /// Logs of every flow on request
+    #[command(flatten)]
+    pub qlog: Qlog,
     /// How to print the results
     #[arg(long, default_value = "table", value_enum)]
     pub format: Format,
@@ -240,13 +243,50 @@ pub struct Run {
     /// Logs on request
     #[command(flatten)]
     pub logs: Logs,
-    /// Write what both ends of every flow did into this folder, as qlog of the first seed: FLOW.sqlog and
-    /// FLOW.receiver.sqlog
-    #[arg(long, value_name = "DIR")]
-    pub qlog: Option<PathBuf>,
+    /// Logs of every flow on request
+    #[command(flatten)]
+    pub qlog: Qlog,
     /// How to print the results
     #[arg(long, default_value = "table", value_enum)]
     pub format: Format,
+}
+
+/// Logs of every flow.
+#[derive(Clone, Debug, Args)]
+pub struct Qlog {
+    /// Write what both ends of every flow did into this folder, as qlog of the first seed: FLOW.sqlog and
+    /// FLOW.receiver.sqlog, of a comparison in a folder for each trace and scheme
+    #[arg(long = "qlog", value_name = "DIR")]
+    pub folder: Option<PathBuf>,
+    /// Its version: draft 14, the current one, or 0.3, which qvis opens
+    #[arg(
+        long = "qlog-version",
+        value_name = "VERSION",
+        default_value = "14",
+        value_enum,
+        requires = "folder"
+    )]
+    pub version: QlogVersion,
+}
+
+/// By which draft `--qlog` writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum QlogVersion {
+    /// The current drafts
+    #[value(name = "14")]
+    Draft14,
+    /// What qvis and other tools read that know no later draft
+    #[value(name = "0.3")]
+    V03,
+}
+
+impl From<QlogVersion> for brakelight_lab::qlog::Version {
+    fn from(version: QlogVersion) -> Self {
+        match version {
+            QlogVersion::Draft14 => Self::Draft14,
+            QlogVersion::V03 => Self::V03,
+        }
+    }
 }
 
 /// `reproduce`.

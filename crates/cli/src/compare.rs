@@ -1,6 +1,7 @@
 //! `compare`: every scheme on every trace.
 
 use brakelight_lab::compare::{Compare, Plan, Preset};
+use brakelight_lab::series::file_name;
 use brakelight_lab::{Error, Simulator, figures, schemes};
 use brakelight_registry::Registry;
 use brakelight_scenario::scheme::Scheme;
@@ -11,6 +12,7 @@ use crate::failure::Failure;
 use crate::origin;
 use crate::output::{self, Figures};
 use crate::progress::Bar;
+use crate::qlog::Log;
 use crate::text;
 
 /// Runs the command.
@@ -19,9 +21,14 @@ pub fn execute(registry: &Registry, arguments: &arguments::Compare) -> Result<()
     if !arguments.force {
         plan.check_cost()?;
     }
+    let log = Log::at(&arguments.qlog, arguments.force)?;
     let figures = Figures::at(arguments.figures.as_deref(), arguments.force)?;
     let folder = arguments.out.as_deref().map(|out| output::folder(out, arguments.force)).transpose()?;
     let table = plan.run(&Simulator, &Bar::default())?;
+    for job in plan.jobs().iter().filter(|_| arguments.qlog.folder.is_some()) {
+        log.write(&file_name(&job.label), &job.first_scenario(), plan.traces(), None)?;
+    }
+    log.say();
     let origin = origin::origin(arguments.seed);
     if let Some(folder) = folder {
         output::write(folder, &table, &origin, arguments.logs.into())?;

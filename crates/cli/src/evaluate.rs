@@ -1,10 +1,11 @@
-//! `evaluate`: schemes judged by the criteria of a kit.
+//! `evaluate`: schemes judged by the criteria of a kit, or measured against a reference.
 
 use std::path::{Path, PathBuf};
 
+use brakelight_lab::conformance::{self, page as clouds};
 use brakelight_lab::evaluate::{self, FailOn, KITS, Level, Plan, page};
 use brakelight_lab::figures;
-use brakelight_lab::text::{count, evaluation as words};
+use brakelight_lab::text::{conformance as agreement, count, evaluation as words};
 use brakelight_lab::{Simulator, input};
 use brakelight_registry::Registry;
 use brakelight_scenario::documents::Evaluation;
@@ -57,6 +58,10 @@ pub struct Arguments {
     /// The schemes to judge, such as `cubic` or `bbr3`
     #[arg(value_name = "SCHEME", required = true)]
     pub schemes: Vec<String>,
+    /// Show how far each scheme is from this one, instead of judging it: the conformance of their clouds of
+    /// throughput and delay
+    #[arg(long, value_name = "SCHEME", conflicts_with_all = ["kit", "against", "fail_on"])]
+    pub like: Option<String>,
     /// The criteria
     #[arg(long, value_name = "NAME", default_value = "rfc9743", value_parser = KITS)]
     pub kit: String,
@@ -69,7 +74,8 @@ pub struct Arguments {
     /// Which results give exit code 1; a regression always does
     #[arg(long, value_name = "LEVEL", default_value = "any", value_enum)]
     pub fail_on: FailOnName,
-    /// Write evaluation.html, .svg, .json, .md and .xml into this folder, and the experiments that were run
+    /// Write evaluation.html, .svg, .json, .md and .xml into this folder, and the experiments that were run;
+    /// with --like conformance.html, .json and .md, and the scenarios
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Write even into a folder that holds other files
@@ -105,6 +111,9 @@ pub fn execute(registry: &Registry, arguments: &Arguments) -> Result<(), Failure
     let names = Names::from_environment().map_err(Failure::input)?;
     let read = |text: &String| Scheme::parse_with(registry, text);
     let schemes = arguments.schemes.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    if let Some(reference) = &arguments.like {
+        return compare(registry, arguments, &schemes, &read(reference)?);
+    }
     let plan = Plan::new(registry, &arguments.kit, arguments.level.into(), &schemes)?;
     let before = arguments.against.as_deref().map(|path| baseline(path, &plan)).transpose()?;
     let folder = arguments.out.as_deref().map(|out| output::folder(out, arguments.force)).transpose()?;
@@ -137,6 +146,52 @@ pub fn execute(registry: &Registry, arguments: &Arguments) -> Result<(), Failure
         failing => {
             let of = count(failing, "criterion fails", "criteria fail");
             Err(Failure::run(format!("{of}, of {}", criteria().count())))
+        }
+    }
+}
+
+/// Measures how far each scheme is from the reference.
+fn compare(
+    registry: &Registry,
+    arguments: &Arguments,
+    schemes: &[Scheme],
+    reference: &Scheme,
+) -> Result<(), Failure> {
+    if arguments.format == Format::Junit {
+        return Err(Failure::input(
+            "--format junit has verdicts, and --like gives none: valid are text, json, markdown",
+        ));
+    }
+    let plan = conformance::Plan::new(registry, reference, arguments.level.into(), schemes)?;
+    let folder = arguments.out.as_deref().map(|out| output::folder(out, arguments.force)).transpose()?;
+    let mut measured = plan.run(&Simulator, &Bar::default())?;
+    measured.origin = origin::origin(1);
+    if let Some(folder) = folder {
+        folder.write("conformance.json", text::json(&measured)?)?;
+        folder.write("conformance.md", agreement::markdown(&measured))?;
+        folder.write("conformance.html", clouds::html(&measured))?;
+        for file in plan.files() {
+            folder.write(&file.name, file.contents)?;
+        }
+        text::say(&format!("report: {}", folder.keep()?.join("conformance.html").display()));
+    }
+    match arguments.format {
+        Format::Json => text::print_json(&measured)?,
+        Format::Markdown => text::print(&agreement::markdown(&measured))?,
+        Format::Text | Format::Junit => {
+            text::print(&agreement::in_words(&measured, &text::standard_output()))?;
+        }
+    }
+    let failed: Vec<&str> = measured
+        .schemes
+        .iter()
+        .filter(|scheme| scheme.cells.iter().any(|cell| cell.conformance.is_none()))
+        .map(|scheme| scheme.scheme.as_str())
+        .collect();
+    match failed.as_slice() {
+        [] => Ok(()),
+        failed => {
+            Err(Failure::run(format!("on some links there is no conformance of {}", failed.join(", "))))
         }
     }
 }

@@ -13,7 +13,7 @@
 //! | [`host`] | who the hosts are |
 //! | [`emulated`], [`quinn_hosts`] | scenarios on the emulator; the process there that has the QUIC flows |
 //! | [`mod@text`] | standard output and standard error |
-//! | [`output`] | what `--out` names: all of it, or nothing |
+//! | [`output`], [`qlog`] | what `--out` names: all of it, or nothing; what `--qlog` names |
 //! | `linux_only` | on other systems than Linux: stand-ins for the commands that need it |
 //! | [`origin`], [`progress`] | where results come from, how far the work is |
 //! | [`program`] | how the command was called, and how it calls itself |
@@ -46,6 +46,7 @@ pub mod parity;
 pub mod perf;
 pub mod program;
 pub mod progress;
+pub mod qlog;
 #[cfg(target_os = "linux")]
 pub mod quinn_hosts;
 pub mod reproduce;

@@ -13,9 +13,10 @@ use crate::failure::Failure;
 use crate::text;
 
 /// Files by which a folder is known to hold an earlier result.
-const RESULTS: [&str; 9] = [
+const RESULTS: [&str; 10] = [
     "report.html",
     "claims.csv",
+    "conformance.json",
     "evaluation.json",
     "figures.html",
     "runs.csv",

@@ -1,14 +1,10 @@
 //! `run`: one scenario file.
 
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
-use std::path::Path;
-
 use brakelight_files::folder::Folder;
 use brakelight_files::system::AsInvoker;
 use brakelight_lab::output::Logs;
 use brakelight_lab::series::SeriesFormat;
-use brakelight_lab::{Runner, Simulator, Table, figures, input, jobs, qlog, quinn, run};
+use brakelight_lab::{Runner, Simulator, Table, figures, input, jobs, run};
 use brakelight_registry::Registry;
 use brakelight_scenario::scenario::Scenario;
 use brakelight_scenario::trace::names::Names;
@@ -20,6 +16,7 @@ use crate::host;
 use crate::origin;
 use crate::output::{self, Figures};
 use crate::progress::Bar;
+use crate::qlog::Log;
 use crate::text;
 
 /// Runs the command.
@@ -42,7 +39,7 @@ pub fn execute(registry: &Registry, arguments: &arguments::Run) -> Result<(), Fa
     if arguments.programs.command.is_some() && arguments.on == Arena::Simulator {
         return Err(Failure::input("--command: programs run in real time; add --on emulator"));
     }
-    if arguments.qlog.is_some() && arguments.on == Arena::Emulator {
+    if arguments.qlog.folder.is_some() && arguments.on == Arena::Emulator {
         return Err(Failure::input(
             "--qlog: only the simulator writes it here; leave --on emulator out, or have the programs write it",
         ));
@@ -52,9 +49,7 @@ pub fn execute(registry: &Registry, arguments: &arguments::Run) -> Result<(), Fa
     drop(user);
     let figures = Figures::at(arguments.figures.as_deref(), arguments.force)?;
     let origin = origin::origin(scenario.seed);
-    if let Some(folder) = &arguments.qlog {
-        output::check_others("qlog", folder, arguments.force)?;
-    }
+    let log = Log::at(&arguments.qlog, arguments.force)?;
     let (folder, table) = match arguments.on {
         Arena::Simulator => {
             if !arguments.force {
@@ -70,9 +65,8 @@ pub fn execute(registry: &Registry, arguments: &arguments::Run) -> Result<(), Fa
             on_emulator(arguments, &scenario, &traces, &origin.command)?
         }
     };
-    if let Some(folder) = &arguments.qlog {
-        write_qlog(folder, &scenario, &traces, arguments.host)?;
-    }
+    log.write("", &scenario, &traces, arguments.host)?;
+    log.say();
     if let Some(folder) = folder {
         output::write(folder, &table, &origin, logs)?;
     }
@@ -85,36 +79,6 @@ pub fn execute(registry: &Registry, arguments: &arguments::Run) -> Result<(), Fa
         Format::Table => text::print(&table.scenarios(&text::standard_output())),
     }?;
     Failure::of_runs(&table.failed)
-}
-
-/// Runs the scenario once more, and has its flows logged into `folder`.
-fn write_qlog(
-    folder: &Path,
-    scenario: &Scenario,
-    traces: &Traces,
-    host: Option<HostName>,
-) -> Result<(), Failure> {
-    let mut scenario = scenario.clone();
-    (scenario.record.series, scenario.record.link_logs) = (false, false);
-    let failed = |error: &io::Error| {
-        Failure::output(error, format!("--qlog `{}` cannot be written: {error}", folder.display()))
-    };
-    let user = AsInvoker::begin();
-    fs::create_dir_all(folder).map_err(|error| failed(&error))?;
-    let mut open = |name: &str| -> io::Result<Box<dyn Write>> {
-        Ok(Box::new(BufWriter::new(File::create(folder.join(name))?)))
-    };
-    let written = match host {
-        Some(HostName::Quinn) => quinn::write_qlog(&scenario, traces, &mut open),
-        _ => qlog::write(&scenario, traces, &mut open),
-    };
-    drop(user);
-    written.map_err(|error| match error.downcast_ref::<io::Error>() {
-        Some(error) => failed(error),
-        None => Failure::run(error),
-    })?;
-    text::say(&format!("qlog: {}", folder.display()));
-    Ok(())
 }
 
 /// Runs the scenario in real time. Returns the folder that `--out` names, and the results.

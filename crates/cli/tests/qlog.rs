@@ -1,4 +1,5 @@
-//! `run --qlog`: files that keep to the drafts, say what the run says, and can be read back.
+//! `run --qlog` and `compare --qlog`: files that keep to the drafts or open in qvis, say what the run says,
+//! and can be read back.
 //!
 //! The rules below are those of draft-ietf-quic-qlog-main-schema-14 and draft-ietf-quic-qlog-quic-events-14,
 //! of which each check names the definition.
@@ -168,6 +169,117 @@ fn a_flow_in_the_real_stack_shows_its_window_and_its_losses() {
     assert!(events.iter().any(|event| event["data"]["congestion_window"].as_u64() > Some(20_000)));
 }
 
+/// What qvis asks of a file, by its sources at commit 72c8c4b (October 2025). Its loader refuses other files;
+/// its congestion graph leaves out what it does not find, or draws nothing.
+fn check_as_qvis(name: &str, bytes: &[u8], vantage_point: &str) -> Vec<Value> {
+    // filemanager/data/FileLoader.ts: by the ending it is a text sequence.
+    assert!(name.ends_with(".sqlog"));
+    let (header, events) = records(bytes);
+    // filemanager/newlineconverter/textsequencejsontoqlog.ts: version, format and trace come first.
+    assert_eq!(header["qlog_format"], "JSON-SEQ");
+    assert!(header["trace"].is_object(), "{header}");
+    // data/QlogSchema02.ts: the versions that QlogLoaderV2 reads.
+    let known = ["draft-02", "draft-02-RC1", "qlog-03-WIP", "0.3"];
+    assert!(known.contains(&header["qlog_version"].as_str().unwrap()), "{header}");
+    // data/QlogLoaderV2.ts: relative times have something that they are relative to, and none goes back; no
+    // event or each is in a group; sizes and types stand where the second draft has them.
+    let common = &header["trace"]["common_fields"];
+    assert_eq!(common["time_format"], "relative");
+    assert!(common["reference_time"].is_number(), "{header}");
+    assert_eq!(header["trace"]["vantage_point"]["type"], vantage_point);
+    assert!(events.is_sorted_by_key(|event| event["time"].as_f64().unwrap()));
+    for event in &events {
+        assert!(event["group_id"].is_null() && event["data"]["packet_type"].is_null(), "{event}");
+        let header = &event["data"]["header"];
+        assert!(header["packet_size"].is_null() && header["payload_length"].is_null(), "{event}");
+        // data/QlogSchema.ts: the categories and types that the views look up.
+        let name = event["name"].as_str().unwrap();
+        let known = match name.split_once(':').unwrap() {
+            ("transport", name) => ["packet_sent", "packet_received"].contains(&name),
+            ("recovery", name) => {
+                ["packet_lost", "metrics_updated", "congestion_state_updated"].contains(&name)
+            }
+            _ => false,
+        };
+        assert!(known, "{event}");
+        // congestiongraph/renderer/CongestionGraphD3Renderer.ts: packets without a length are left out, and
+        // all that it shows of packets is found by their type.
+        if name.starts_with("transport:") {
+            assert!(event["data"]["raw"]["length"].as_u64().is_some_and(|length| length > 0), "{event}");
+        }
+        if name.contains("packet") {
+            assert_eq!(header["packet_type"], "1RTT", "{event}");
+        }
+    }
+    events
+}
+
+#[test]
+fn version_0_3_is_what_qvis_opens_and_says_the_same() {
+    let scratch = Scratch::new("qlog-qvis");
+    scratch.write("a.toml", SCENARIO.replace("CONTROLLER", "cubic"));
+    ok(&scratch.brakelight(&["run", "a.toml", "--qlog", "new"]));
+    ok(&scratch.brakelight(&["run", "a.toml", "--qlog", "old", "--qlog-version", "0.3"]));
+    let read = |name: &str| std::fs::read(scratch.path(name)).unwrap();
+    for (file, vantage_point) in [("main.sqlog", "client"), ("main.receiver.sqlog", "server")] {
+        let old = check_as_qvis(file, &read(&format!("old/{file}")), vantage_point);
+        let (_, new) = records(&read(&format!("new/{file}")));
+        assert_eq!(old.len(), new.len());
+        for (old, new) in old.iter().zip(&new) {
+            assert_eq!((&old["time"], &old["data"]), (&new["time"], &new["data"]));
+            let [old, new] = [old, new].map(|event| event["name"].as_str().unwrap());
+            let word = |name: &str| name.split(':').nth(1).unwrap().replace("recovery_", "");
+            assert_eq!(word(old), word(new));
+        }
+    }
+    // The four lines of the congestion graph, each of more than one value.
+    let sender = check_as_qvis("main.sqlog", &read("old/main.sqlog"), "client");
+    for key in ["congestion_window", "bytes_in_flight", "smoothed_rtt", "latest_rtt"] {
+        let values =
+            sender.iter().filter(|event| event["data"][key].as_f64().is_some_and(|value| value > 0.0));
+        assert!(values.count() > 100, "{key}");
+    }
+    // Both versions are the same trace to what reads the files of others.
+    let [old, new] = ["old", "new"].map(|folder| {
+        let file = format!("{folder}/main.receiver.sqlog");
+        ok(&scratch.brakelight(&["trace", "convert", &file, "--to", "csv", "--bin", "1s"]))
+    });
+    let rows = |table: &str| {
+        table.lines().filter(|line| !line.starts_with('#')).map(String::from).collect::<Vec<_>>()
+    };
+    assert_eq!(rows(&old), rows(&new));
+    assert!(rows(&old).len() >= 4, "{old}");
+}
+
+#[test]
+fn a_comparison_is_logged_in_a_folder_for_each_trace_and_scheme() {
+    let scratch = Scratch::new("qlog-compare");
+    let compare = |more: &[&str]| {
+        let line = "compare --trace fixed --schemes cubic,cubic:beta=0.5 --duration 4s --runs 2 --format csv";
+        let line: Vec<&str> = line.split(' ').chain(more.iter().copied()).collect();
+        ok(&scratch.brakelight(&line))
+    };
+    assert_eq!(compare(&[]), compare(&["--qlog", "q"]), "the log changes nothing");
+    let mut folders: Vec<String> = std::fs::read_dir(scratch.path("q"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    folders.sort();
+    assert_eq!(folders, ["cubic-beta=0.5-on-fixed", "cubic-on-fixed"]);
+    let windows = |folder: &str| {
+        let files = std::fs::read_dir(scratch.path(&format!("q/{folder}"))).unwrap();
+        let mut names: Vec<_> = files.map(|file| file.unwrap().path()).collect();
+        names.sort();
+        assert_eq!(names.len(), 2, "{names:?}");
+        let bytes = std::fs::read(&names[1]).unwrap();
+        let (header, events) = records(&bytes);
+        check_header(&bytes, &header, "client");
+        events.iter().filter_map(|event| event["data"]["congestion_window"].as_u64()).collect::<Vec<_>>()
+    };
+    let [half, usual] = ["cubic-beta=0.5-on-fixed", "cubic-on-fixed"].map(windows);
+    assert!(half.len() > 100 && usual.len() > 100 && half != usual);
+}
+
 #[test]
 fn a_log_where_it_cannot_be_is_refused() {
     let scratch = Scratch::new("qlog-refused");
@@ -180,6 +292,8 @@ fn a_log_where_it_cannot_be_is_refused() {
     };
     let said = run(&["mine"]);
     assert!(said.contains("--qlog `mine`: the folder holds other files (`letter.txt`)"), "{said}");
+    let said = run(&["q", "--qlog-version", "0.4"]);
+    assert!(said.contains("14") && said.contains("0.3") && said.lines().count() == 1, "{said}");
     let said = run(&["q", "--on", "emulator"]);
     assert!(said.contains("--qlog: only the simulator writes it here"), "{said}");
 }

@@ -224,6 +224,11 @@ impl Plan {
         &self.jobs[..self.own_kind.len()]
     }
 
+    /// Returns the traces of its jobs, by the names that their scenarios have for them.
+    pub fn traces(&self) -> &Traces {
+        &self.traces
+    }
+
     /// Runs it.
     pub fn run(&self, runner: &dyn Runner, progress: &dyn Progress) -> Result<Table, Error> {
         let ran = jobs::run("comparing", &self.jobs, self.runs, &self.traces, runner, progress)?;

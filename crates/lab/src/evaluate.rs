@@ -273,7 +273,7 @@ fn replay(place: usize, experiment: &str) -> String {
 type Measured<'r> = Vec<(usize, &'r Result<Run, String>)>;
 
 /// What a panic said.
-fn said(panic: &(dyn Any + Send)) -> &str {
+pub(crate) fn said(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("nothing")
 }

@@ -25,6 +25,14 @@ pub struct Job {
     pub compared: Option<Compared>,
 }
 
+impl Job {
+    /// Returns the scenario of its first run, however many runs there are.
+    pub fn first_scenario(&self) -> Scenario {
+        let start = self.compared.as_ref().map(|compared| compared.start.of(0, 1));
+        Scenario { trace_offset: start.unwrap_or(self.scenario.trace_offset), ..self.scenario.clone() }
+    }
+}
+
 /// What a comparison adds to the runs of a scenario.
 #[derive(Clone, Debug)]
 pub struct Compared {

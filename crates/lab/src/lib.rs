@@ -4,7 +4,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`mod@compare`], [`mod@run`], [`mod@reproduce`], [`parity`] | one job each, from request to result |
-//! | [`mod@attack`], [`mod@evaluate`], [`stability`], [`mod@bench`], [`listing`] | the same |
+//! | [`mod@attack`], [`mod@evaluate`], [`conformance`], [`stability`], [`mod@bench`], [`listing`] | the same |
 //! | [`checks`] | what the papers say of the rules themselves, measured on the code |
 //! | [`analysis`] | the papers' mathematics: fluid models, and where they settle |
 //! | [`jobs`], [`runner`], [`progress`] | many runs at once, by any simulator or stack; how far they are |
@@ -28,6 +28,7 @@ pub mod attack;
 pub mod bench;
 pub mod checks;
 pub mod compare;
+pub mod conformance;
 pub mod decision;
 pub mod error;
 pub mod evaluate;

@@ -7,13 +7,16 @@
 //! | `FLOW.sqlog` | the sender's: packets, metrics of recovery, losses, states |
 //! | `FLOW.receiver.sqlog` | the receiver's: packets |
 //!
+//! [`Version::V03`] is for tools that know no later draft, such as qvis: qlog 0.3, of
+//! draft-ietf-quic-qlog-main-schema-03 and draft-ietf-quic-qlog-quic-events-03. Header and names of events
+//! differ, and the events' data is the same.
+//!
 //! Times are milliseconds since the start of the run. What happens to a sender at one moment is one event of
 //! its metrics, with those that changed; bytes in flight and the window count payload. The length of a packet
 //! is that of the IP packet without 28 bytes, the headers of IPv4 and UDP. A modelled flow has packet
 //! numbers; of a lost packet nobody tells which one it was.
 
 use std::cell::RefCell;
-use std::fmt::Display;
 use std::io::{self, Write};
 use std::rc::Rc;
 
@@ -43,11 +46,49 @@ const SERIALIZATION: &str = "application/qlog+json-seq";
 /// draft-ietf-quic-qlog-quic-events-14, "Draft Event Schema Identification"
 const EVENT_SCHEMA: &str = "urn:ietf:params:qlog:events:quic-14";
 
+/// draft-ietf-quic-qlog-main-schema-03, "JSON Text Sequences": `qlog_version`
+const VERSION_03: &str = "0.3";
+
+/// The same, `qlog_format`
+const FORMAT_03: &str = "JSON-SEQ";
+
 /// rfc7464 2.2
 const SEPARATOR: u8 = 0x1e;
 
 /// IPv4 and UDP, whose bytes qlog does not count.
 const HEADERS: u16 = 28;
+
+/// By which drafts files are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Version {
+    /// The current ones: number 14 of both.
+    #[default]
+    Draft14,
+    /// qlog 0.3: number 3 of both.
+    V03,
+}
+
+impl Version {
+    /// The name of an event, which number 14 calls `name`.
+    fn event(self, name: &'static str) -> &'static str {
+        match (self, name) {
+            (Version::Draft14, name) => name,
+            // draft-ietf-quic-qlog-quic-events-03: a category is the part before the colon.
+            (Version::V03, PACKET_SENT) => "transport:packet_sent",
+            (Version::V03, PACKET_RECEIVED) => "transport:packet_received",
+            (Version::V03, METRICS_UPDATED) => "recovery:metrics_updated",
+            (Version::V03, STATE_UPDATED) => "recovery:congestion_state_updated",
+            (Version::V03, PACKET_LOST) => "recovery:packet_lost",
+            (Version::V03, name) => name,
+        }
+    }
+}
+
+const PACKET_SENT: &str = "quic:packet_sent";
+const PACKET_RECEIVED: &str = "quic:packet_received";
+const PACKET_LOST: &str = "quic:packet_lost";
+const METRICS_UPDATED: &str = "quic:recovery_metrics_updated";
+const STATE_UPDATED: &str = "quic:congestion_state_updated";
 
 /// Runs `scenario` once more, with both ends of every flow logged: its modelled hosts and those from outside.
 /// `open` makes the file of a name, and is called twice for each flow before anything is simulated.
@@ -57,15 +98,17 @@ const HEADERS: u16 = 28;
 pub fn write(
     scenario: &Scenario,
     traces: &Traces,
+    version: Version,
     open: &mut dyn FnMut(&str) -> io::Result<Box<dyn Write>>,
 ) -> Result<(), Cause> {
-    write_with(scenario, traces, open, outside::host)
+    write_with(scenario, traces, version, open, outside::host)
 }
 
 /// The same with both ends of each flow made by `host`, which says why if it cannot.
 pub(crate) fn write_with<E: Endpoint<SimPacket> + Reporting>(
     scenario: &Scenario,
     traces: &Traces,
+    version: Version,
     open: &mut dyn FnMut(&str) -> io::Result<Box<dyn Write>>,
     mut host: impl FnMut(FlowConfig) -> Result<E, String>,
 ) -> Result<(), Cause> {
@@ -74,8 +117,11 @@ pub(crate) fn write_with<E: Endpoint<SimPacket> + Reporting>(
     for (name, _) in flow_configs(scenario) {
         let mut file = |end: &str, vantage_point: &'static str| {
             let file = open(&format!("{}{end}.sqlog", file_name(&name)))?;
-            let mut log = Log { file, failed: failed.clone() };
-            log.record(&Header::new(scenario, &name, vantage_point));
+            let mut log = Log { file, version, failed: failed.clone() };
+            match version {
+                Version::Draft14 => log.record(&Header::new(scenario, &name, vantage_point)),
+                Version::V03 => log.record(&Header03::new(scenario, &name, vantage_point)),
+            }
             Ok::<_, io::Error>(log)
         };
         files.push(Some([file("", "client")?, file(".receiver", "server")?]));
@@ -96,6 +142,7 @@ pub(crate) fn write_with<E: Endpoint<SimPacket> + Reporting>(
 /// One file. What goes wrong first stays in `failed`, since a run cannot be told to end.
 struct Log {
     file: Box<dyn Write>,
+    version: Version,
     failed: Rc<RefCell<Option<io::Error>>>,
 }
 
@@ -110,7 +157,7 @@ impl Log {
     }
 
     fn event(&mut self, at: Time, name: &'static str, data: impl Serialize) {
-        self.record(&Event { time: at.as_nanos() as f64 / 1e6, name, data });
+        self.record(&Event { time: at.as_nanos() as f64 / 1e6, name: self.version.event(name), data });
     }
 
     fn note(&self, written: io::Result<()>) {
@@ -160,16 +207,16 @@ impl<E: Reporting> Logged<E> {
         // A host that does not count losses sends again what it lost.
         let lost = view.lost_packets.max(if view.sent_packets == 0 { view.retransmitted_packets } else { 0 });
         for _ in self.noted.lost..lost {
-            self.sender.event(at, "quic:packet_lost", Lost { header: PacketHeader::of(None) });
+            self.sender.event(at, PACKET_LOST, Lost { header: PacketHeader::of(None) });
         }
         let metrics = Metrics::new(&view, &self.noted.view);
         if metrics != Metrics::default() {
-            self.sender.event(at, "quic:recovery_metrics_updated", metrics);
+            self.sender.event(at, METRICS_UPDATED, metrics);
         }
         let state = Some(state(&view));
         if state != self.noted.state {
             let data = StateUpdated { old: self.noted.state, new: state };
-            self.sender.event(at, "quic:congestion_state_updated", data);
+            self.sender.event(at, STATE_UPDATED, data);
         }
         self.noted = Noted { view, lost: lost.max(self.noted.lost), state };
     }
@@ -194,7 +241,7 @@ impl<E: Reporting> Logged<E> {
 impl<E: Endpoint<SimPacket> + Reporting> Endpoint<SimPacket> for Logged<E> {
     fn accept(&mut self, now: Time, packet: SimPacket) {
         self.turn(now);
-        self.end(packet.direction()).event(now, "quic:packet_received", Seen::of(&packet));
+        self.end(packet.direction()).event(now, PACKET_RECEIVED, Seen::of(&packet));
         self.inner.accept(now, packet);
         self.look(now);
     }
@@ -203,7 +250,7 @@ impl<E: Endpoint<SimPacket> + Reporting> Endpoint<SimPacket> for Logged<E> {
         self.turn(now);
         let packet = self.inner.poll_transmit(now);
         if let Some(packet) = &packet {
-            self.end(packet.direction().opposite()).event(now, "quic:packet_sent", Seen::of(packet));
+            self.end(packet.direction().opposite()).event(now, PACKET_SENT, Seen::of(packet));
         }
         self.look(now);
         packet
@@ -309,13 +356,16 @@ struct VantagePoint {
     kind: &'static str,
 }
 
+fn title(scenario: &Scenario, flow: &str) -> String {
+    format!("{}, seed {}, flow {flow}", scenario.name, scenario.seed)
+}
+
 impl Header {
     fn new(scenario: &Scenario, flow: &str, vantage_point: &'static str) -> Self {
-        let title = |what: &dyn Display| format!("{}, seed {}, {what}", scenario.name, scenario.seed);
         Header {
             file_schema: FILE_SCHEMA,
             serialization_format: SERIALIZATION,
-            title: title(&format_args!("flow {flow}")),
+            title: title(scenario, flow),
             trace: Trace {
                 common_fields: CommonFields {
                     group_id: flow.to_string(),
@@ -325,6 +375,44 @@ impl Header {
                 },
                 vantage_point: VantagePoint { name: flow.to_string(), kind: vantage_point },
                 event_schemas: [EVENT_SCHEMA],
+            },
+        }
+    }
+}
+
+/// The first record of qlog 0.3.
+#[derive(Serialize)]
+struct Header03 {
+    qlog_version: &'static str,
+    qlog_format: &'static str,
+    title: String,
+    trace: Trace03,
+}
+
+#[derive(Serialize)]
+struct Trace03 {
+    title: String,
+    common_fields: CommonFields03,
+    vantage_point: VantagePoint,
+}
+
+#[derive(Serialize)]
+struct CommonFields03 {
+    time_format: &'static str,
+    /// The moment from which times count, in ms since 1970: simulated time has no date.
+    reference_time: f64,
+}
+
+impl Header03 {
+    fn new(scenario: &Scenario, flow: &str, vantage_point: &'static str) -> Self {
+        Header03 {
+            qlog_version: VERSION_03,
+            qlog_format: FORMAT_03,
+            title: title(scenario, flow),
+            trace: Trace03 {
+                title: flow.to_string(),
+                common_fields: CommonFields03 { time_format: "relative", reference_time: 0.0 },
+                vantage_point: VantagePoint { name: flow.to_string(), kind: vantage_point },
             },
         }
     }

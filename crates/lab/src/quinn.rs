@@ -55,10 +55,11 @@ pub fn run(scenario: &Scenario, traces: &Traces) -> Result<Outcome, RunError> {
 pub fn write_qlog(
     scenario: &Scenario,
     traces: &Traces,
+    version: crate::qlog::Version,
     open: &mut dyn FnMut(&str) -> io::Result<Box<dyn Write>>,
 ) -> Result<(), Cause> {
     let host = |config| Host::new(config).map_err(|error| error.to_string());
-    crate::qlog::write_with(scenario, traces, open, host)
+    crate::qlog::write_with(scenario, traces, version, open, host)
 }
 
 /// Says which flow of `scenario` the stack cannot run, and why.

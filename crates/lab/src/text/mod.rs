@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`mod@attack`], [`comparison`], [`scenario`], [`claims`], [`stability`] | one kind of result each |
 //! | [`mod@bench`], [`parity`], [`perf`], [`mod@trace`] | one kind of result each |
-//! | [`evaluation`] | a scheme by the criteria of a kit |
+//! | [`evaluation`], [`conformance`] | a scheme by the criteria of a kit, and beside a reference |
 //! | [`decision`] | what to deploy, the first lines of a comparison |
 //! | [`table`] | tables for people |
 //! | [`scatter`] | throughput against delay, drawn with letters |
@@ -16,6 +16,7 @@ pub mod attack;
 pub mod bench;
 pub mod claims;
 pub mod comparison;
+pub mod conformance;
 pub mod csv;
 pub mod decision;
 pub mod evaluation;
