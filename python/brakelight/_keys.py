@@ -46,6 +46,7 @@ class FlowKeys(TypedDict, total=False):
     pacing_burst: int
     reordering: str
     undo: bool
+    read_batch: int
     traffic: Union[str, Mapping[str, Any]]
     start: Time
     start_within: Time

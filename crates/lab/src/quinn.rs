@@ -15,6 +15,7 @@ use brakelight_scenario::outcome::Outcome;
 use brakelight_scenario::scenario::{FlowSpec, Reordering, Scenario};
 use brakelight_sim::engine::Routed;
 use brakelight_sim::host::FlowConfig;
+use brakelight_sim::outside::Inbox;
 use brakelight_sim::packet::{Contents, Kind, SimPacket};
 use brakelight_sim::report::{FlowCounters, Reporting};
 use brakelight_sim::{RunError, Traces};
@@ -130,13 +131,22 @@ pub fn settings(config: &FlowConfig) -> FlowSettings {
 #[derive(Debug)]
 struct Host {
     flow: driver::Host,
+    inbox: Inbox,
     id: FlowId,
     sent: u64,
 }
 
 impl Host {
     fn new(config: FlowConfig) -> Result<Self, SetupError> {
-        Ok(Host { flow: driver::Host::new(settings(&config))?, id: config.flow, sent: 0 })
+        let flow = driver::Host::new(settings(&config))?;
+        Ok(Host { flow, inbox: Inbox::new(&config), id: config.flow, sent: 0 })
+    }
+
+    /// Gives a packet to its end.
+    fn take(&mut self, now: Time, packet: &SimPacket) {
+        if let Some(wire) = back(packet) {
+            self.flow.accept(now, &wire, packet.id.is_copy());
+        }
     }
 }
 
@@ -156,12 +166,15 @@ fn back(packet: &SimPacket) -> Option<Packet> {
 
 impl Endpoint<SimPacket> for Host {
     fn accept(&mut self, now: Time, packet: SimPacket) {
-        if let Some(wire) = back(&packet) {
-            self.flow.accept(now, &wire, packet.id.is_copy());
+        if let Some(packet) = self.inbox.hold(now, packet) {
+            self.take(now, &packet);
         }
     }
 
     fn poll_transmit(&mut self, now: Time) -> Option<SimPacket> {
+        for packet in self.inbox.read(now) {
+            self.take(now, &packet);
+        }
         let packet = self.flow.poll_transmit(now)?;
         self.sent += 1;
         let Handle { slot, generation } = packet.handle;
@@ -181,7 +194,7 @@ impl Endpoint<SimPacket> for Host {
     }
 
     fn next_wakeup(&self) -> Option<Time> {
-        self.flow.next_wakeup()
+        self.flow.next_wakeup().into_iter().chain(self.inbox.read_at()).min()
     }
 
     fn release(&mut self, packet: SimPacket) {

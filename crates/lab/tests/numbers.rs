@@ -229,7 +229,7 @@ const HELD: &[Held] = &[
     ("measured | 1.00", 5, "ABC-F12", "The share of the flow of 20 ms", &[3]),
     ("measured | 1.00", 6, "ABC-F12", "The share of the flow of 20 ms", &[4]),
     ("measured | 1.00", 7, "ABC-F12", "The share of the flow of 20 ms", &[5]),
-    ("Q-T4: goodput of QUIC-DC at 80 %", 4, "Q-T4", "QUIC-DC at 80 %: goodput", &[0]),
+    ("Q-T4: QUIC-DC at 20 to 80 % and Westwood+", 4, "Q-T4", "QUIC-DC at 80 %: goodput", &[0]),
     ("B-F6d: use of the link with a buffer of one BDP, SACK", 3, "B-F6d", "SACK uses only 80 %", &[0]),
     ("the same, CUBIC", 3, "B-F6d", "CUBIC uses only 80 %", &[0]),
     ("the same, CTCP", 3, "B-F6d", "CTCP uses only 80 %", &[0]),

@@ -161,6 +161,9 @@ pub struct FlowSpec {
     pub reordering: Reordering,
     /// QUIC: whether a reduction is taken back once all packets of its episode have arrived after all.
     pub undo: bool,
+    /// QUIC: how many packets the receiver reads at once, up to [`FlowSpec::jitter`] after the first of them
+    /// arrived. It acknowledges once it has read.
+    pub read_batch: u32,
     /// What the application sends.
     pub traffic: Traffic,
     /// When the flow may start, at the earliest.
@@ -331,6 +334,7 @@ impl FlowSpec {
             pacing_burst: Self::PACING_BURST,
             reordering: Reordering::Fixed,
             undo: true,
+            read_batch: 1,
             traffic: Traffic::Backlogged,
             start: Duration::ZERO,
             start_within: rtt,

@@ -170,6 +170,12 @@ impl Scenario {
                 return check.contradiction(key, reason.to_string());
             }
         }
+        // Linux's UIO_MAXIOV bounds recvmmsg at 1024.
+        check.within("read_batch", u64::from(flow.read_batch), 1..=1_024)?;
+        if flow.read_batch > 1 && flow.host != Host::Quic {
+            let reason = "only a host `quic` has it: TCP acknowledges in the kernel, packet by packet";
+            return check.contradiction("read_batch", reason.to_string());
+        }
         check.within("mss", flow.mss, Bytes(64)..=PACKET)?;
         // The IPv4 header is the least a packet carries.
         check.within("overhead", flow.overhead, Bytes(20)..=Bytes(1_000))?;

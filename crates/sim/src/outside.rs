@@ -4,6 +4,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `flow` | both ends of one connection, with its application, as an endpoint of the engine |
+//! | `inbox` | what has arrived and was not read yet |
 //! | `payloads` | the payloads of packets on their way |
 //! | `watch` | a run in a thread of its own, so that a stack that panics or hangs ends its own run alone |
 //!
@@ -11,6 +12,7 @@
 //! makes it with [`Simulation::with_hosts`](crate::Simulation::with_hosts) and [`host`].
 
 mod flow;
+mod inbox;
 mod payloads;
 mod watch;
 
@@ -24,6 +26,7 @@ use crate::host::{FlowConfig, FlowHost};
 use crate::packet::SimPacket;
 use crate::report::{FlowCounters, Reporting, SenderView};
 pub use flow::HostedFlow;
+pub use inbox::Inbox;
 pub(crate) use watch::run;
 
 /// Both ends of a flow: the modelled host's, or those of a host from outside.

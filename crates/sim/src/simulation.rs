@@ -581,6 +581,7 @@ pub fn flow_config(scenario: &Scenario, flow: &FlowSpec, id: u32, name: &str, st
         pacing_burst: flow.pacing_burst,
         reordering: flow.reordering,
         undo: flow.undo,
+        read_batch: flow.read_batch,
         traffic: flow.traffic.clone(),
         start,
         stop: flow.stop.map(|stop| Time::ZERO + stop),

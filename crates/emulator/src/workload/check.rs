@@ -66,6 +66,9 @@ pub(super) fn check_flow(flow: &FlowSpec, first: &FlowSpec, hosts: &Hosts) -> Re
     }
     let owner = format!("flow `{}`", flow.name);
     let refuse = |key: &str, reason: String| Err(refuse(&owner, key, reason));
+    if flow.read_batch != 1 && !matches!(hosts, Hosts::Programs(_)) {
+        return refuse("read_batch", "real hosts read what has come: leave it out".to_string());
+    }
     if flow.rtt != first.rtt || flow.count > 1 && !flow.rtt_step.is_zero() {
         return refuse("rtt", "the emulator's path has one delay: give every flow the same".to_string());
     }

@@ -244,6 +244,59 @@ pub fn differences(rows: &[Row<'_>]) -> String {
     text
 }
 
+/// Schemes of the experiments that ns-2.35 has itself.
+const STOCK: [&str; 4] = ["sack", "cubic", "ctcp", "xcp"];
+
+/// The labels of the schemes at which the check of `claim` looks.
+fn schemes<'a>(experiment: &'a Experiment, claim: &Assertion) -> Vec<&'a str> {
+    let Check::Expression { check, show } = &claim.check else { return Vec::new() };
+    let Some(place) = experiment.dimensions.iter().position(|one| one.name == "scheme") else {
+        return Vec::new();
+    };
+    let parts = [Some(check), show.as_ref()];
+    let needed = experiment
+        .jobs
+        .iter()
+        .filter(|job| parts.iter().flatten().any(|part| part.looks_at(&experiment.dimensions, &job.point)));
+    needed.map(|job| experiment.dimensions[place].labels[job.point[place]].as_str()).collect()
+}
+
+/// Returns the failing rows of the paper's own claims by experiment, and by what ns-2 says of them or why it
+/// says nothing. `claims` are in the order of the claims of `experiments`.
+pub fn failing(experiments: &[Experiment], claims: &[Claim], kept: &[Kept]) -> String {
+    let mut text = String::from(
+        "| | fail | ns-2 says what the paper says | ns-2 does not say it | ns-2 could say it, and was not run | ns-2 lacks a \
+         scheme |\n|---|---|---|---|---|---|\n",
+    );
+    let mut all = [0; 4];
+    let mut rest = claims;
+    for experiment in experiments {
+        let (own, others) = rest.split_at(experiment.claims.len());
+        rest = others;
+        let mut counts = [0; 4];
+        for ((claim, ours), theirs) in experiment.claims.iter().zip(own).zip(judge(experiment, kept)) {
+            if ours.ours || ours.verdict != Verdict::Fails || !experiment.id.starts_with("B-") {
+                continue;
+            }
+            let schemes = schemes(experiment, claim);
+            let has_all = !schemes.is_empty() && schemes.iter().all(|scheme| STOCK.contains(scheme));
+            counts[match theirs {
+                Some(theirs) if theirs.verdict == Verdict::Holds => 0,
+                Some(_) => 1,
+                None if has_all => 2,
+                None => 3,
+            }] += 1;
+        }
+        let [a, b, c, d] = counts;
+        if a + b + c + d > 0 {
+            text += &format!("| {} | {} | {a} | {b} | {c} | {d} |\n", experiment.id, a + b + c + d);
+        }
+        all.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+    }
+    let [a, b, c, d] = all;
+    text + &format!("| all | {} | {a} | {b} | {c} | {d} |\n", a + b + c + d)
+}
+
 /// Returns what was run and for how long: seeds and seconds by experiment.
 pub fn runs(kept: &[Kept]) -> String {
     let mut by: BTreeMap<&str, Vec<&Kept>> = BTreeMap::new();

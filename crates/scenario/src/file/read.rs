@@ -246,6 +246,7 @@ fn flow(registry: &Registry, index: usize, table: FlowTable) -> Result<FlowSpec,
     flow.pacing_burst = table.pacing_burst.unwrap_or(flow.pacing_burst);
     flow.reordering = table.reordering.map_or(flow.reordering, |reordering| reordering.0);
     flow.undo = table.undo.unwrap_or(flow.undo);
+    flow.read_batch = table.read_batch.unwrap_or(flow.read_batch);
     if let Some(traffic) = table.traffic {
         flow.traffic = traffic.resolve(registry).map_err(|refusal| refusal.under("traffic"))?;
     }

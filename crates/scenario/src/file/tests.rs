@@ -247,6 +247,8 @@ fn refuses_bad_inputs_in_the_users_words() {
         add("reordering = \"rack\""),
         add("host = \"tcp\"\nreordering = \"adaptive\""),
         add("host = \"tcp\"\nundo = false"),
+        add("host = \"tcp\"\nread_batch = 32"),
+        add("host = \"quic\"\nread_batch = 0"),
         add("receiver_clock = \"fast\""),
         add("receiver_clock = { drift = 1 }"),
         add("receiver_clock = { skew_ppm = 6000 }"),
@@ -395,6 +397,7 @@ pub(crate) fn draw(random: &mut Random) -> Scenario {
         if flow.host == Host::Quic {
             flow.reordering = if random.chance(0.5) { Reordering::Adaptive } else { Reordering::Fixed };
             flow.undo = random.chance(0.5);
+            flow.read_batch = 1 + below(random, 64) as u32;
         }
         flow.start_within = time(random);
         flow.stop = random.chance(0.5).then(|| flow.start + flow.start_within + time(random));

@@ -153,6 +153,7 @@ impl From<&FlowSpec> for FlowTable {
             pacing_burst: (flow.pacing_burst != FlowSpec::PACING_BURST).then_some(flow.pacing_burst),
             reordering: (flow.reordering != Reordering::Fixed).then_some(Text(flow.reordering)),
             undo: (!flow.undo).then_some(false),
+            read_batch: (flow.read_batch != 1).then_some(flow.read_batch),
             traffic: Some(TrafficEntry::from(&flow.traffic)),
             start: Some(Quantity(flow.start)),
             start_within: Some(Quantity(flow.start_within)),

@@ -37,6 +37,14 @@ impl Open {
         self.complete && self.connection.is_finished()
     }
 
+    /// Tells the arrivals once all bytes are at the receiver.
+    fn note_completion(&mut self, arrivals: &mut ArrivalProcess, now: Time) {
+        if !self.complete && self.connection.receiver.in_order().0 >= self.size {
+            self.complete = true;
+            arrivals.complete(now.since(self.arrived_at));
+        }
+    }
+
     /// Returns its deadline, if that is to be entered into the heap: if it is before its place there.
     fn deadline_to_enter(&mut self) -> Option<Time> {
         let deadline = self.connection.deadline();
@@ -138,10 +146,7 @@ impl Bundle {
         if let Some(sample) = open.connection.sender.take_rtt_sample() {
             self.rtt_sample = Some(sample);
         }
-        if !open.complete && open.connection.receiver.in_order().0 >= open.size {
-            open.complete = true;
-            self.arrivals.complete(now.since(open.arrived_at));
-        }
+        open.note_completion(&mut self.arrivals, now);
         self.ready.push_back(packet.connection);
     }
 
@@ -172,6 +177,7 @@ impl Bundle {
             if let Some(open) = find(&mut self.open, number) {
                 if open.connection.deadline() <= now {
                     open.connection.on_deadline(shared, now);
+                    open.note_completion(&mut self.arrivals, now);
                 }
                 let packet = open.connection.poll(shared, now);
                 if packet.is_some() {

@@ -39,6 +39,8 @@ pub(super) struct Shared {
     pub(super) next_packet: u64,
     /// When the last ACK left, or will leave.
     pub(super) last_ack_at: Time,
+    /// How many packets a receiver reads at once.
+    pub(super) read_batch: u32,
 }
 
 impl Shared {
@@ -59,6 +61,7 @@ impl Shared {
             random: config.random.clone(),
             next_packet: 0,
             last_ack_at: Time::ZERO,
+            read_batch: config.read_batch,
         }
     }
 
@@ -74,10 +77,15 @@ impl Shared {
         if self.jitter.is_zero() {
             return now;
         }
+        self.last_ack_at = self.last_ack_at.max(now + self.lateness());
+        self.last_ack_at
+    }
+
+    /// A draw of how late the host is.
+    fn lateness(&mut self) -> Duration {
         // 32 random bits times the length: uniform to a quarter of a billionth of it.
         let late = (u128::from(self.random.bits() >> 32) * u128::from(self.jitter.as_nanos())) >> 32;
-        self.last_ack_at = self.last_ack_at.max(now + Duration::from_nanos(late as u64));
-        self.last_ack_at
+        Duration::from_nanos(late as u64)
     }
 }
 
@@ -125,6 +133,28 @@ impl Outbox {
     }
 }
 
+/// QUIC: packets that have arrived and were not read yet.
+#[derive(Clone, Debug)]
+struct Inbox {
+    packets: VecDeque<SimPacket>,
+    /// When the host reads them; [`Time::MAX`] while there are none.
+    read_at: Time,
+}
+
+impl Inbox {
+    fn new() -> Self {
+        Inbox { packets: VecDeque::new(), read_at: Time::MAX }
+    }
+
+    /// Takes in a packet. The first one wakes the host, which is late.
+    fn push(&mut self, packet: SimPacket, shared: &mut Shared, now: Time) {
+        if self.packets.is_empty() {
+            self.read_at = now + shared.lateness();
+        }
+        self.packets.push_back(packet);
+    }
+}
+
 /// Both ends of one connection.
 #[derive(Clone, Debug)]
 pub(super) struct Connection {
@@ -137,6 +167,7 @@ pub(super) struct Connection {
     outbox: Outbox,
     /// What the datagrams among them carry, and which way.
     datagrams: VecDeque<(Kind, Direction)>,
+    inbox: Inbox,
     /// QUIC: (a, b): once packet a has arrived, the receiver knows that the sender knows which packets below
     /// b arrived.
     heard: VecDeque<(u32, u32)>,
@@ -177,6 +208,7 @@ impl Connection {
             acks: AckArena::default(),
             outbox: Outbox::new(),
             datagrams: VecDeque::new(),
+            inbox: Inbox::new(),
             heard: VecDeque::new(),
         }
     }
@@ -190,7 +222,7 @@ impl Connection {
     /// The earliest of the timers.
     #[inline]
     pub(super) fn timer(&self) -> Time {
-        self.sender.deadline().min(self.receiver.deadline())
+        self.sender.deadline().min(self.receiver.deadline()).min(self.inbox.read_at)
     }
 
     /// When the first packet that waits leaves.
@@ -206,24 +238,16 @@ impl Connection {
 
     /// Whether nothing is left to send or to hear.
     pub(super) fn is_finished(&self) -> bool {
-        self.sender.is_done() && self.outbox.packets.is_empty() && self.acks.in_use() == 0
+        let is_quiet = self.outbox.packets.is_empty() && self.inbox.packets.is_empty();
+        self.sender.is_done() && is_quiet && self.acks.in_use() == 0
     }
 
     pub(super) fn accept(&mut self, shared: &mut Shared, now: Time, packet: &SimPacket) {
         match packet.kind() {
+            Kind::Data { .. } if shared.read_batch > 1 => self.inbox.push(*packet, shared, now),
             Kind::Data { number, segment, .. } => {
-                let payload = packet.size.saturating_sub(shared.overhead);
-                while let Some(&(after, below)) = self.heard.front()
-                    && after <= number
-                {
-                    self.heard.pop_front();
-                    self.receiver.forget_below(below);
-                }
-                let Connection { receiver, acks, outbox, .. } = self;
-                let request = receiver.on_data(now, packet, number, segment, payload, |receiver| {
-                    post_ack(receiver, acks, outbox, shared, now, true);
-                });
-                if request == AckRequest::Ack {
+                if self.take_data(shared, now, packet, number, segment) == AckRequest::Ack {
+                    let Connection { receiver, acks, outbox, .. } = self;
                     post_ack(receiver, acks, outbox, shared, now, false);
                 }
             }
@@ -248,6 +272,52 @@ impl Connection {
             }
             // The application's, not the connection's; and a stack's, not this host's.
             Kind::Datagram { .. } | Kind::Wire { .. } | Kind::Probe => {}
+        }
+    }
+
+    /// Gives a data packet to the receiver.
+    #[inline]
+    fn take_data(
+        &mut self,
+        shared: &mut Shared,
+        now: Time,
+        packet: &SimPacket,
+        number: u32,
+        segment: u32,
+    ) -> AckRequest {
+        let payload = packet.size.saturating_sub(shared.overhead);
+        while let Some(&(after, below)) = self.heard.front()
+            && after <= number
+        {
+            self.heard.pop_front();
+            self.receiver.forget_below(below);
+        }
+        let Connection { receiver, acks, outbox, .. } = self;
+        receiver.on_data(now, packet, number, segment, payload, |receiver| {
+            post_ack(receiver, acks, outbox, shared, now, true);
+        })
+    }
+
+    /// Reads what has come, `read_batch` packets at a time. One ACK for each time covers all that was read, if
+    /// one of the packets asked for it.
+    #[inline(never)]
+    fn read(&mut self, shared: &mut Shared, now: Time) {
+        self.inbox.read_at = Time::MAX;
+        while !self.inbox.packets.is_empty() {
+            let mut request = AckRequest::Wait;
+            for _ in 0..shared.read_batch {
+                let Some(packet) = self.inbox.packets.pop_front() else { break };
+                if let Kind::Data { number, segment, .. } = packet.kind()
+                    && self.take_data(shared, now, &packet, number, segment) == AckRequest::Ack
+                {
+                    request = AckRequest::Ack;
+                }
+            }
+            if request == AckRequest::Ack {
+                let Connection { receiver, acks, outbox, .. } = self;
+                // The host is awake already: it is late no further.
+                post_ack_at(receiver, acks, outbox, shared, now, now, false);
+            }
         }
     }
 
@@ -287,6 +357,9 @@ impl Connection {
     pub(super) fn on_deadline(&mut self, shared: &mut Shared, now: Time) {
         if self.sender.deadline() <= now {
             self.sender.on_deadline(now);
+        }
+        if self.inbox.read_at <= now {
+            self.read(shared, now);
         }
         if self.receiver.is_due(now) {
             let Connection { receiver, acks, outbox, .. } = self;
@@ -406,9 +479,24 @@ fn post_ack(
     now: Time,
     flush: bool,
 ) {
+    let at = shared.leave_at(now);
+    post_ack_at(receiver, acks, outbox, shared, now, at, flush);
+}
+
+/// Writes an ACK that leaves at `at`, or once those before it have left.
+fn post_ack_at(
+    receiver: &mut Receiver,
+    acks: &mut AckArena,
+    outbox: &mut Outbox,
+    shared: &mut Shared,
+    now: Time,
+    at: Time,
+    flush: bool,
+) {
     let (slot, body) = acks.claim();
     let lists = receiver.write_ack(now, flush, body);
     let id = shared.identity();
     let size = shared.ack_size + lists as u16;
-    outbox.push(Leaving { at: shared.leave_at(now), id, slot, size });
+    shared.last_ack_at = shared.last_ack_at.max(at);
+    outbox.push(Leaving { at: shared.last_ack_at, id, slot, size });
 }

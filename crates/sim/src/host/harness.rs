@@ -80,6 +80,7 @@ pub(crate) fn config(host: Host, traffic: Traffic) -> FlowConfig {
         pacing_burst: 10,
         reordering: brakelight_scenario::scenario::Reordering::Fixed,
         undo: true,
+        read_batch: 1,
         traffic,
         start: Time::ZERO,
         stop: None,

@@ -81,6 +81,8 @@ pub struct FlowConfig {
     pub reordering: Reordering,
     /// QUIC: whether a reduction is taken back once all packets of its episode have arrived after all.
     pub undo: bool,
+    /// QUIC: how many packets the receiver reads at once.
+    pub read_batch: u32,
     /// What the application sends.
     pub traffic: Traffic,
     /// When the flow starts.
@@ -555,6 +557,10 @@ impl Single {
         }
         if let Some(connection) = &mut self.connection {
             connection.on_deadline(shared, now);
+        }
+        // What the receiver has just read.
+        if self.listens && shared.read_batch > 1 {
+            self.hear_delivered(shared, now);
         }
     }
 

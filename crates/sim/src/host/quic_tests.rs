@@ -11,7 +11,7 @@ use brakelight_scenario::scenario::Reordering;
 use brakelight_scenario::traffic::{OnOff, Traffic};
 
 use super::acks::AckBody;
-use super::harness::{Verdict, World, config, segments};
+use super::harness::{Sent, Verdict, World, config, segments};
 use super::receiver::{AckRequest, Receiver};
 use super::tests::losing;
 use crate::engine::Routed;
@@ -150,6 +150,47 @@ fn a_flow_may_keep_what_a_spurious_loss_made_of_its_window() {
         world.cwnd()
     };
     assert!(late(false) <= 0.7 * late(true), "{} and {}", late(false), late(true));
+}
+
+/// How long after their arrival ACKs left for `count` packets that came together, an ACK for ten of them.
+fn acks_for_a_train(count: u32, read_batch: u32) -> Vec<f64> {
+    let flow = super::FlowConfig {
+        controller: ControllerConfig::new("newreno", &[("pacing", "false")]).unwrap(),
+        initial_window: count,
+        pacing_burst: count,
+        ack_every: 10,
+        ack_delay: Duration::from_millis(12),
+        jitter: Duration::from_micros(200),
+        read_batch,
+        ..quic(u64::from(count))
+    };
+    let mut world = World::new(flow, RTT, |_, _: &SimPacket| Verdict::Deliver);
+    world.run(ms(300));
+    assert!(world.host.is_complete());
+    let sent: Vec<f64> = world.data().map(Sent::millis).collect();
+    assert_eq!(sent, vec![0.0; count as usize]);
+    world.acks().map(|ack| ack.millis() - 50.0).collect()
+}
+
+// mvfst QuicStateFunctions.cpp, updateAckSendStateOnSentPacketWithAcks
+#[test]
+fn a_receiver_that_reads_in_batches_acknowledges_a_train_with_its_tail() {
+    // Read one by one: two ACKs for ten, and the tail waits for the timer.
+    let acks = acks_for_a_train(24, 1);
+    assert!(matches!(acks[..], [0.0..=0.2, 0.0..=0.2, 12.0..=12.2]), "{acks:?}");
+    // Read at once: one ACK for all.
+    let acks = acks_for_a_train(24, 32);
+    assert!(matches!(acks[..], [0.0..=0.2]), "{acks:?}");
+}
+
+#[test]
+fn a_receiver_reads_no_more_at_once_than_its_batch() {
+    // 32 and 14, each more than ten.
+    let acks = acks_for_a_train(46, 32);
+    assert!(matches!(acks[..], [0.0..=0.2, 0.0..=0.2]), "{acks:?}");
+    // 32 and 4: the rest waits.
+    let acks = acks_for_a_train(36, 32);
+    assert!(matches!(acks[..], [0.0..=0.2, 12.0..=12.4]), "{acks:?}");
 }
 
 /// A flow whose first 20 packets leave at once.

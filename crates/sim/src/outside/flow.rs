@@ -22,6 +22,7 @@ use brakelight_core::units::{Bytes, Rate};
 use brakelight_registry::{Host, HostedConfig};
 use brakelight_scenario::scenario::FlowSpec;
 
+use super::inbox::Inbox;
 use super::payloads::Payloads;
 use crate::engine::Routed as _;
 use crate::host::FlowConfig;
@@ -80,6 +81,7 @@ pub struct HostedFlow {
     /// The receiving end's packets, with when they leave.
     outbox: VecDeque<(Time, SimPacket)>,
     last_left_at: Time,
+    inbox: Inbox,
     jitter: Duration,
     random: Random,
     /// Packets so far.
@@ -143,6 +145,7 @@ impl HostedFlow {
             _ => {}
         }
         beacon.note(config.flow, Time::ZERO);
+        let inbox = Inbox::new(&config);
         let pair = hosted.pair(datagram, config.controller_random)?;
         Ok(HostedFlow {
             id: config.flow,
@@ -158,6 +161,7 @@ impl HostedFlow {
             buffer: Vec::new(),
             outbox: VecDeque::new(),
             last_left_at: Time::ZERO,
+            inbox,
             jitter: config.jitter,
             random: config.random,
             packets: 0,
@@ -178,6 +182,14 @@ impl HostedFlow {
 
     /// A packet arrived at its end. A copy leaves the payload for the original.
     pub(super) fn accept(&mut self, now: Time, packet: SimPacket) {
+        if let Some(packet) = self.inbox.hold(now, packet) {
+            self.take(now, packet);
+        }
+        self.wake_at = Some(now);
+    }
+
+    /// Gives a packet to its end.
+    fn take(&mut self, now: Time, packet: SimPacket) {
         let Kind::Wire { slot, generation, .. } = packet.kind() else { return };
         let mut payload = std::mem::take(&mut self.buffer);
         if self.payloads.copy(slot, generation, &mut payload) {
@@ -187,7 +199,6 @@ impl HostedFlow {
             self.beacon.note(self.id, now);
             self.end(packet.direction()).receive(now, packet.ecn(), &payload);
             self.serve(now);
-            self.wake_at = Some(now);
         }
         self.buffer = payload;
     }
@@ -227,7 +238,7 @@ impl HostedFlow {
         let of_ends = ends.into_iter().flatten().min().filter(|_| self.closed.is_none());
         let outbox = self.outbox.front().map(|&(at, _)| at);
         let application = Some(self.application_at).filter(|at| *at != Time::MAX);
-        let others = [self.start_at, self.stop_at, outbox, application];
+        let others = [self.start_at, self.stop_at, outbox, application, self.inbox.read_at()];
         // Both ends have just been served at `now`: what they want at once, they want a moment later.
         let is_hasty = of_ends.is_some_and(|at| at <= now);
         self.wakeups = if is_hasty { self.wakeups + 1 } else { 0 };
@@ -291,6 +302,9 @@ impl HostedFlow {
     }
 
     fn on_deadline(&mut self, now: Time) {
+        for packet in self.inbox.read(now) {
+            self.take(now, packet);
+        }
         if self.start_at.is_some_and(|at| at <= now) {
             self.start_at = None;
             self.pair.sender.connect(now);
