@@ -175,8 +175,8 @@ tables! {
         /// QUIC: whether a reduction is taken back once all packets of its episode have arrived after all.
         #[schemars(extend("default" = true))]
         undo: bool,
-        /// QUIC: how many packets the receiver reads at once, up to `jitter` after the first of them arrived. It
-        /// acknowledges once it has read.
+        /// QUIC: how many packets the receiver reads at once, up to `jitter` after the first of them arrived.
+        /// It acknowledges once it has read.
         #[schemars(extend("default" = 1))]
         read_batch: u32,
         /// What the application sends.

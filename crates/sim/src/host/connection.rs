@@ -298,8 +298,8 @@ impl Connection {
         })
     }
 
-    /// Reads what has come, `read_batch` packets at a time. One ACK for each time covers all that was read, if
-    /// one of the packets asked for it.
+    /// Reads what has come, `read_batch` packets at a time. One ACK for each time covers all that was read,
+    /// if one of the packets asked for it.
     #[inline(never)]
     fn read(&mut self, shared: &mut Shared, now: Time) {
         self.inbox.read_at = Time::MAX;

@@ -1,8 +1,8 @@
 //! What has arrived at the receiving end of a stack and was not read yet.
 //!
 //! A stack of its own is told of each packet by whoever drives it. In real time that is a thread that wakes
-//! late and reads what has come. Under the simulator's clock it is the packet's arrival, unless the flow has a
-//! `read_batch`.
+//! late and reads what has come. Under the simulator's clock it is the packet's arrival, unless the flow has
+//! a `read_batch`.
 
 use std::collections::VecDeque;
 
