@@ -4,7 +4,8 @@
 //! | module | holds |
 //! |---|---|
 //! | [`mod@compare`], [`mod@run`], [`mod@reproduce`], [`parity`] | one job each, from request to result |
-//! | [`mod@attack`], [`mod@evaluate`], [`conformance`], [`stability`], [`mod@bench`], [`listing`] | the same |
+//! | [`mod@attack`], [`mod@evaluate`], [`conformance`], [`stability`] | the same |
+//! | [`mod@bench`], [`listing`] | the same |
 //! | [`checks`] | what the papers say of the rules themselves, measured on the code |
 //! | [`analysis`] | the papers' mathematics: fluid models, and where they settle |
 //! | [`jobs`], [`runner`], [`progress`] | many runs at once, by any simulator or stack; how far they are |

@@ -157,7 +157,7 @@ pub struct Cell {
     pub throughput_offset_mbps: Option<f64>,
     /// How much longer its round trips are.
     pub delay_offset_ms: Option<f64>,
-    /// Why there is no conformance, or what else a reader must know.
+    /// Why the conformance could not be measured, or what else a reader must know.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
     /// The scheme's cloud.
