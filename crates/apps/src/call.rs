@@ -15,7 +15,7 @@
 //! | min, max | `min_rate`, `max_rate` | rate | 150 kbit/s, 2.5 Mbit/s | scenario |
 //! | - | `fps` | 1/s | 30 | scenario |
 //! | deadline | `deadline` | time | 400 ms | ITU-T G.114 |
-//! | - | `pause_at`, `pause_for` | time | 0 | rfc8867 5.8: no frame is taken for `pause_for`, from `pause_at` after the start |
+//! | - | `pause_at`, `pause_for` | time | 0 | rfc8867 5.8: when no frame is taken, and for how long |
 //! | share | - | 1 | 0.95 | room for headers |
 //! | patience | - | time | deadline / 2 | own choice |
 //!

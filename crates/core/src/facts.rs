@@ -179,6 +179,8 @@ pub struct Needs {
     pub grows_unused: bool,
     /// Linux's own of the same kind.
     pub kernel: Option<Kernel>,
+    /// How else a Linux host has it, for people: a command, or where to find a kernel with it.
+    pub on_linux: Option<&'static str>,
     /// The protocol with whose other parts it shares constants.
     pub protocol: Option<Protocol>,
 }
@@ -198,6 +200,7 @@ impl Needs {
         demonstration: false,
         grows_unused: false,
         kernel: None,
+        on_linux: None,
         protocol: None,
     };
 }
@@ -265,6 +268,8 @@ pub struct Traits {
     pub preset: Option<Preset>,
     /// The protocol with whose other parts it shares constants.
     pub protocol: Option<Protocol>,
+    /// How a Linux router has it.
+    pub on_linux: Option<Qdisc>,
     /// What its cost per packet is measured with.
     pub bench: Bench,
 }
@@ -277,8 +282,20 @@ impl Traits {
         beside_others: None,
         preset: None,
         protocol: None,
+        on_linux: None,
         bench: Bench::PLAIN,
     };
+}
+
+/// How a queue is had on a Linux router.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Qdisc {
+    /// The command, in which `DEV` and `RATE` stand for the owner's.
+    pub command: &'static str,
+    /// Options of the queue, and what the command calls them.
+    pub options: &'static [(&'static str, &'static str)],
+    /// Options and values that it has not.
+    pub lacks: &'static [(&'static str, &'static str)],
 }
 
 /// What a queue's cost per packet is measured with: rows for few and many of what the cost may depend on.

@@ -53,7 +53,7 @@ pub enum Can {
 /// Whose data a direction of the link carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Direction {
+pub enum Way {
     /// To the user.
     Download,
     /// From the user.
@@ -94,7 +94,7 @@ pub struct Advice {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Advised {
     /// Whose data it carries.
-    pub direction: Direction,
+    pub direction: Way,
     /// The trace.
     pub trace: String,
     /// Its mean rate, Mbit/s.
@@ -172,8 +172,8 @@ pub fn advise(
     progress: &dyn Progress,
 ) -> Result<Advice, Error> {
     let ways = [
-        (Direction::Download, Some(&request.down), request.up.as_ref()),
-        (Direction::Upload, request.up.as_ref(), Some(&request.down)),
+        (Way::Download, Some(&request.down), request.up.as_ref()),
+        (Way::Upload, request.up.as_ref(), Some(&request.down)),
     ];
     if request.up.as_ref() == Some(&request.down) {
         return Err(Error::SameTrace(request.down.clone()));
@@ -196,12 +196,12 @@ pub fn advise(
     Ok(Advice { can: request.can, directions })
 }
 
-type Link = (Direction, String, Rate);
+type Link = (Way, String, Rate);
 
 fn planned(
     request: &Request,
     names: &Names,
-    direction: Direction,
+    direction: Way,
     data: &str,
     acks: Option<&String>,
 ) -> Result<(Link, Plan), Error> {
@@ -233,7 +233,7 @@ fn planned(
     if request.can == Can::Shaper {
         for shaper in &SHAPERS {
             let hop = shaper.hop(direction, mean);
-            plan.add_element(shaper.name, hop, direction == Direction::Upload)?;
+            plan.add_element(shaper.name, hop, direction == Way::Upload)?;
         }
     }
     Ok(((direction, label, mean), plan))
@@ -241,8 +241,8 @@ fn planned(
 
 impl Shaper {
     /// The shaper before, or behind, a link of this mean rate.
-    fn hop(&self, direction: Direction, mean: Rate) -> Hop {
-        let side = if direction == Direction::Download { "down" } else { "up" };
+    fn hop(&self, direction: Way, mean: Rate) -> Hop {
+        let side = if direction == Way::Download { "down" } else { "up" };
         let rate = |share: f64| mean.mul_f64(share).to_string();
         let setter = self.setter.replace("{mean}", &rate(1.0));
         let setter = setter.replace("{quarter}", &rate(0.25)).replace("{twice}", &rate(2.0));
@@ -272,14 +272,7 @@ fn middle(runs: &[Run], value: fn(&Run) -> Option<f64>) -> f64 {
 }
 
 /// The advice that the rows in `runs` give, each made of the runs in the same place of `every`.
-fn advised(
-    direction: Direction,
-    trace: &str,
-    mean: Rate,
-    can: Can,
-    runs: &[Run],
-    every: &[Vec<Run>],
-) -> Advised {
+fn advised(direction: Way, trace: &str, mean: Rate, can: Can, runs: &[Run], every: &[Vec<Run>]) -> Advised {
     let is_today = |run: &Run| {
         Scheme::parse(&run.scheme).is_ok_and(|scheme| {
             scheme.controller().name() == DEFAULT_CONTROLLER && scheme.queue().name() == DEFAULT_QUEUE

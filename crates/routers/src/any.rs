@@ -4,7 +4,9 @@
 //! stands behind the variant `Custom`.
 
 use brakelight_core::ecn::Encoding;
-use brakelight_core::facts::{Bench, BuildError, Entry, Listed, Options, Preset, Protocol, Traits, unknown};
+use brakelight_core::facts::{
+    Bench, BuildError, Entry, Listed, Options, Preset, Protocol, Qdisc, Traits, unknown,
+};
 use brakelight_core::packet::{Duplicate, HeaderKind};
 use brakelight_core::parameters::{OptionValues, Parameters};
 use brakelight_core::path::Departed;

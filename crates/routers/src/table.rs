@@ -29,6 +29,7 @@ macro_rules! queues {
                 is {
                     speaks: SPEAKS_ABC,
                     beside_others: Some("abc_dual"),
+                    on_linux: Some(Qdisc { command: "brakelight router attach DEV --rate RATE", options: &[("variant", "--variant")], lacks: &[("variant", "prototype")] }),
                     bench: Bench { packets: &[16, 1667, 16_000], ..Bench::PLAIN },
                 },
                 encoding |config| Some(config.encoding_of_marks()),
@@ -52,12 +53,16 @@ macro_rules! queues {
                 fits bmcc::fits;
             Cake(cake::Cake) = "cake",
                 "CAKE: a shaper, tins, fairness between hosts and flows, COBALT, an ACK filter (LANMAN 2018)",
-                is { bench: Bench { options: &[("target", "500us")], ..Bench::PLAIN } },
+                is {
+                    bench: Bench { options: &[("target", "500us")], ..Bench::PLAIN },
+                    on_linux: Some(Qdisc { command: "tc qdisc replace dev DEV root cake", options: &[], lacks: &[] }),
+                },
                 reads_acks |config| config.ack_filter != cake::AckFilter::Off;
             CoDel(codel::CoDel) = "codel",
                 "CoDel: drops or marks at the head by sojourn time (RFC 8289)",
                 is {
                     bench: Bench { options: &[("target", "500us")], ..Bench::PLAIN },
+                    on_linux: Some(Qdisc { command: "tc qdisc replace dev DEV root codel", options: &[("target", "target"), ("interval", "interval"), ("ecn", "ecn")], lacks: &[] }),
                     preset: Some(Preset {
                         options: &[("target", "50ms"), ("interval", "100ms")],
                         why: "as in the ABC paper's emulator on paths of 100 ms; RFC 8289's defaults are 5ms and 100ms",
@@ -69,7 +74,7 @@ macro_rules! queues {
                 fills_up_to |config, buffer| Some(config.limit.unwrap_or(buffer));
             DualPi2(dualpi2::DualPi2) = "dualpi2",
                 "DualPI2: a queue for L4S flows and one for Classic flows, coupled (RFC 9332)",
-                is { speaks: SPEAKS_L4S },
+                is { speaks: SPEAKS_L4S, on_linux: Some(Qdisc { command: "tc qdisc replace dev DEV root dualpi2", options: &[("target", "target")], lacks: &[] }) },
                 encoding |_| Some(Encoding::L4s);
             EAbc(eabc::EAbc) = "eabc",
                 "E-ABC's router: writes ABC's target rate into every packet (HotNets 2017)",
@@ -82,6 +87,7 @@ macro_rules! queues {
                 "FQ-CoDel: a queue for every flow, each under CoDel, served in turn (RFC 8290)",
                 is {
                     bench: Bench { options: &[("target", "500us")], ..Bench::PLAIN },
+                    on_linux: Some(Qdisc { command: "tc qdisc replace dev DEV root fq_codel", options: &[("target", "target"), ("interval", "interval"), ("ecn", "ecn")], lacks: &[] }),
                     preset: Some(Preset {
                         options: &[("target", "50ms"), ("interval", "100ms")],
                         why: "as for codel, so that the two differ in their queues alone; RFC 8290's defaults are 5ms and 100ms",
@@ -91,6 +97,7 @@ macro_rules! queues {
                 "PIE: drops or marks arrivals at random, by how far the delay is from a target (RFC 8033, Mahimahi's as an option)",
                 is {
                     bench: Bench { options: &[("target", "500us"), ("max_burst", "0s")], ..Bench::PLAIN },
+                    on_linux: Some(Qdisc { command: "tc qdisc replace dev DEV root pie", options: &[("target", "target"), ("ecn", "ecn")], lacks: &[] }),
                     preset: Some(Preset {
                         options: &[("target", "50ms")],
                         why: "as in the ABC paper's emulator on paths of 100 ms; RFC 8033's default is 15ms",

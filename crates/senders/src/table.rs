@@ -42,7 +42,7 @@ macro_rules! controllers {
             Bbr3(bbr3::Bbr3) = "bbr3",
                 "BBR version 3 (draft-ietf-ccwg-bbr)",
                 second_window "the rate of delivery, the smallest RTT and losses",
-                needs { feedback: "delayed", rate: true, grows_unused: true };
+                needs { feedback: "delayed", rate: true, grows_unused: true, on_linux: Some("a kernel from github.com/google/bbr, branch v3, then sysctl -w net.ipv4.tcp_congestion_control=bbr") };
             Cubic(cubic::Cubic) = "cubic",
                 "CUBIC with HyStart: window growth as a cubic function of time (RFC 9438)",
                 second_window "losses",
@@ -50,11 +50,11 @@ macro_rules! controllers {
             Vegas(vegas::Vegas) = "vegas",
                 "Vegas: keeps two to four packets in the queue (Brakmo and Peterson 1995, as Linux 6.12 tcp_vegas.c)",
                 second_window "losses and round trips",
-                needs { feedback: "delayed" };
+                needs { feedback: "delayed", on_linux: Some("sysctl -w net.ipv4.tcp_congestion_control=vegas") };
             Westwood(westwood::Westwood) = "westwood" | "westwood+",
                 "Westwood+: after a loss the window is the bandwidth estimate times the smallest RTT (Mascolo 2001, as Linux 6.12 tcp_westwood.c)",
                 second_window "losses",
-                needs { feedback: "rfc3168" };
+                needs { feedback: "rfc3168", on_linux: Some("sysctl -w net.ipv4.tcp_congestion_control=westwood") };
             QuicDc(quicdc::QuicDc) = "quicdc" | "quic-dc",
                 "QUIC-DC: Westwood+ that reacts, too, when the one-way queueing delay reaches a threshold",
                 second_window "losses and one-way delays",
@@ -70,12 +70,12 @@ macro_rules! controllers {
                 needs { feedback: "delayed" };
             Abc(abc::Abc) = "abc",
                 "ABC: accelerate or brake on every packet, with Cubic as second window (NSDI 2020)",
-                needs { feedback: "delayed", queue: Some("abc"), grows_unused: true },
+                needs { feedback: "delayed", queue: Some("abc"), grows_unused: true, on_linux: Some("brakelight tcp load, then sysctl -w net.ipv4.tcp_congestion_control=abc") },
                 feedback_options |config| if config.needs_receive_times() { &[("receive_times", "true")] } else { &[] },
                 survives_without_marks |config| config.has_second_window();
             Prague(prague::Prague) = "prague",
                 "TCP Prague: reacts to the share of marks of an L4S queue (draft-briscoe-iccrg-prague-congestion-control)",
-                needs { feedback: "accecn", queue: Some("dualpi2") };
+                needs { feedback: "accecn", queue: Some("dualpi2"), on_linux: Some("a kernel from github.com/L4STeam/linux, then sysctl -w net.ipv4.tcp_congestion_control=prague") };
             Vivace(vivace::Vivace) = "vivace" | "pcc",
                 "PCC Vivace-latency: rates chosen by online learning (NSDI 2018)",
                 second_window "losses and round trips",

@@ -1,53 +1,24 @@
 //! What to type to have a candidate, on Linux and OpenWrt.
 
+use brakelight_core::facts::Qdisc;
 use brakelight_core::units::Rate;
 use brakelight_registry::{DEFAULT_CONTROLLER, DEFAULT_QUEUE};
 use brakelight_scenario::scheme::Scheme;
 
-use super::{Can, Direction, SHAPERS};
-
-/// Controllers that Linux has, and what it calls them.
-const IN_LINUX: [(&str, &str); 5] =
-    [("cubic", "cubic"), ("newreno", "reno"), ("vegas", "vegas"), ("westwood", "westwood"), ("bbr", "bbr")];
-
-/// Controllers that others keep for Linux, and where.
-const FOR_LINUX: [(&str, &str); 2] = [
-    (
-        "bbr3",
-        "a kernel from github.com/google/bbr, branch v3, then sysctl -w net.ipv4.tcp_congestion_control=bbr",
-    ),
-    (
-        "prague",
-        "a kernel from github.com/L4STeam/linux, then sysctl -w net.ipv4.tcp_congestion_control=prague",
-    ),
-];
-
-/// Queues that Linux has under the same name, and those of their options that `tc` has under the same name.
-const QDISCS: [(&str, &[&str]); 5] = [
-    ("codel", &["target", "interval", "ecn"]),
-    ("fq_codel", &["target", "interval", "ecn"]),
-    ("pie", &["target", "ecn"]),
-    ("cake", &[]),
-    ("dualpi2", &["target"]),
-];
+use super::{Can, SHAPERS, Way};
 
 /// Whether a real router can have the queue of `scheme`. A controller that Linux lacks runs over QUIC.
 pub(super) fn exists(scheme: &Scheme) -> bool {
-    match scheme.queue().name() {
-        DEFAULT_QUEUE => true,
-        "abc" => variant(scheme).is_none_or(|variant| ["paper", "adaptive"].contains(&variant.as_str())),
-        name => QDISCS.iter().any(|(qdisc, _)| *qdisc == name),
-    }
-}
-
-/// The rule of ABC's router, if it is not the paper's.
-fn variant(scheme: &Scheme) -> Option<String> {
-    let words = scheme.queue().words();
-    words.options.iter().find(|(option, _)| option == "variant").map(|(_, value)| value.clone())
+    let queue = scheme.queue();
+    let has = |qdisc: Qdisc| {
+        let lacks = |(option, value): &(String, String)| qdisc.lacks.contains(&(option, value));
+        !queue.words().options.iter().any(lacks)
+    };
+    queue.name() == DEFAULT_QUEUE || queue.traits().on_linux.is_some_and(has)
 }
 
 /// The settings of the candidate `name` for one direction of a link of this mean rate, a line each.
-pub(super) fn of(name: &str, can: Can, direction: Direction, mean: Rate) -> Vec<String> {
+pub(super) fn of(name: &str, can: Can, direction: Way, mean: Rate) -> Vec<String> {
     if can == Can::Shaper {
         return shaper(name, direction, mean);
     }
@@ -57,48 +28,43 @@ pub(super) fn of(name: &str, can: Can, direction: Direction, mean: Rate) -> Vec<
         lines.push(format!("router:  {}", queue(&scheme)));
     }
     if scheme.controller().name() != DEFAULT_CONTROLLER {
-        lines.push(format!("senders: {}", controller(scheme.controller().name())));
+        lines.push(format!("senders: {}", controller(&scheme)));
     }
     lines
 }
 
-fn controller(name: &str) -> String {
-    let known =
-        |table: &[(&str, &'static str)]| table.iter().find(|(own, _)| *own == name).map(|(_, it)| *it);
-    if let Some(kernel) = known(&IN_LINUX) {
-        format!("sysctl -w net.ipv4.tcp_congestion_control={kernel}")
-    } else if let Some(place) = known(&FOR_LINUX) {
-        place.to_string()
-    } else if name == "abc" {
-        "brakelight tcp load, then sysctl -w net.ipv4.tcp_congestion_control=abc".to_string()
-    } else {
-        format!("not in Linux; over QUIC by brakelight-quic or brakelight-noq, as `{name}`")
+fn controller(scheme: &Scheme) -> String {
+    let needs = scheme.controller().needs();
+    match (needs.kernel, needs.on_linux) {
+        (_, Some(place)) => place.to_string(),
+        (Some(kernel), None) => format!("sysctl -w net.ipv4.tcp_congestion_control={}", kernel.name),
+        (None, None) => {
+            let name = scheme.controller().name();
+            format!("not in Linux; over QUIC by brakelight-quic or brakelight-noq, as `{name}`")
+        }
     }
 }
 
 fn queue(scheme: &Scheme) -> String {
-    let words = scheme.queue().words();
-    let Some((name, options)) = QDISCS.iter().find(|(name, _)| *name == words.name) else {
-        let variant = variant(scheme).map_or_else(String::new, |variant| format!(" --variant {variant}"));
-        return format!("brakelight router attach DEV --rate RATE{variant}");
-    };
-    let mut line = format!("tc qdisc replace dev DEV root {name}");
-    for (option, value) in words.options.iter().filter(|(option, _)| options.contains(&option.as_str())) {
-        match (option.as_str(), value.as_str()) {
-            ("ecn", "true") => line += " ecn",
-            ("ecn", _) => line += " noecn",
-            (option, value) => line += &format!(" {option} {value}"),
-        }
+    let Some(qdisc) = scheme.queue().traits().on_linux else { return String::new() };
+    let mut line = qdisc.command.to_string();
+    for (option, value) in &scheme.queue().words().options {
+        let Some((_, theirs)) = qdisc.options.iter().find(|(own, _)| own == option) else { continue };
+        line += &match value.as_str() {
+            "true" => format!(" {theirs}"),
+            "false" => format!(" no{theirs}"),
+            value => format!(" {theirs} {value}"),
+        };
     }
     line
 }
 
 /// The settings of one of [`SHAPERS`]: by `tc`, and of `sqm-scripts` and cake-autorate, as OpenWrt has them.
-fn shaper(name: &str, direction: Direction, mean: Rate) -> Vec<String> {
+fn shaper(name: &str, direction: Way, mean: Rate) -> Vec<String> {
     let Some(shaper) = SHAPERS.iter().find(|shaper| shaper.name == name) else { return Vec::new() };
     let (word, short) = match direction {
-        Direction::Download => ("download", "dl"),
-        Direction::Upload => ("upload", "ul"),
+        Way::Download => ("download", "dl"),
+        Way::Upload => ("upload", "ul"),
     };
     let kbps = |share: f64| mean.mul_f64(share).bps() / 1_000;
     match shaper.setter.strip_prefix("fixed/share=").and_then(|share| share.parse().ok()) {
@@ -124,7 +90,7 @@ mod tests {
     #[test]
     fn settings_are_what_linux_understands() {
         let mean = Rate::from_mbps(20);
-        let of = |name: &str, can| of(name, can, Direction::Upload, mean).join("\n");
+        let of = |name: &str, can| of(name, can, Way::Upload, mean).join("\n");
         assert_eq!(of("bbr", Can::Senders), "senders: sysctl -w net.ipv4.tcp_congestion_control=bbr");
         assert!(of("copa", Can::Senders).contains("not in Linux"));
         assert_eq!(

@@ -6,7 +6,7 @@ use brakelight_scenario::outcome::Ratio;
 use brakelight_scenario::scheme::short_name;
 
 use super::{Screen, number};
-use crate::advise::{Advice, Advised, Can, Candidate, Deploy, Direction, LEAST_THROUGHPUT};
+use crate::advise::{Advice, Advised, Can, Candidate, Deploy, LEAST_THROUGHPUT, Way};
 
 /// Returns the advice as text: for each direction what to deploy, how, what it brings, how sure that is, and
 /// what would change it.
@@ -17,8 +17,8 @@ pub fn advice(advice: &Advice, screen: &Screen) -> String {
 
 fn direction(advised: &Advised, can: Can, screen: &Screen) -> String {
     let way = match advised.direction {
-        Direction::Download => "Download",
-        Direction::Upload => "Upload",
+        Way::Download => "Download",
+        Way::Upload => "Upload",
     };
     let today = &advised.today;
     let mut text = format!(
@@ -65,10 +65,10 @@ fn direction(advised: &Advised, can: Can, screen: &Screen) -> String {
     text
 }
 
-fn place(direction: Direction) -> &'static str {
+fn place(direction: Way) -> &'static str {
     match direction {
-        Direction::Download => "behind the link",
-        Direction::Upload => "before the link",
+        Way::Download => "behind the link",
+        Way::Upload => "before the link",
     }
 }
 
@@ -150,7 +150,7 @@ mod tests {
             candidate("bbr3", 9.9, 200.0),
         ];
         Advised {
-            direction: Direction::Upload,
+            direction: Way::Upload,
             trace: "mine.up".into(),
             mean_mbps: 10.4,
             runs: 8,

@@ -2,7 +2,7 @@
 //! `abc-adaptive` (docs/abc-adaptive.md), whose missing input is mu itself.
 //!
 //! ```text
-//! x       what every packet of tau / 2 to tau waited beyond the least delay: what stands in the link's queue.
+//! x       what every packet of tau / 2 to tau waited beyond the least delay: what stands at the link.
 //!         Up, while data is under way and nothing was heard for 3 tau: the silence
 //! D       what was delivered, a mean over tau
 //! K       what the link is known to carry
@@ -368,7 +368,7 @@ impl RateSetter for Follow {
                 (departed - growth).clamp(0.0, most)
             }
         };
-        // Deliveries are the link's rate where something stands in its queue. Elsewhere they are a lower bound.
+        // Deliveries are the link's rate where something stands there. Elsewhere they are a lower bound.
         let stands = excess_s > self.config.standing.as_secs_f64();
         self.carried += (interval_s / tau_s).min(1.0) * (carried / interval_s - self.carried);
         let carried = if stands { carried } else { self.known.max(self.carried) * interval_s };

@@ -77,8 +77,8 @@ impl Sender {
         inflight + size <= self.window().min(LARGEST_WINDOW) || inflight == 0
     }
 
-    /// What leaves no room for `size` more bytes. To a window that the receiver keeps from being used, it is as
-    /// if there were nothing to send (Linux 6.12 tcp_output.c, tcp_write_xmit).
+    /// What leaves no room for `size` more bytes. To a window that the receiver keeps from being used, it is
+    /// as if there were nothing to send (Linux 6.12 tcp_output.c, tcp_write_xmit).
     #[inline]
     fn no_room(&self, size: u64) -> Stop {
         if self.delivery.inflight() + size > self.window() { Stop::Window } else { Stop::Application }
