@@ -146,8 +146,9 @@ fn a_scheme_that_does_not_show_its_stages_is_judged_by_what_is_seen_outside() {
 #[test]
 fn all_kits_together_are_one_after_the_other() {
     let names = |kit: &str| files(kit, Level::Quick).iter().map(|(name, _)| *name).collect::<Vec<_>>();
-    assert_eq!(names("all"), [names("rfc9743"), names("bbr")].concat());
+    assert_eq!(names("all"), [names("rfc9743"), names("bbr"), names("media")].concat());
     assert!(names("rfc9743").len() > 30 && names("bbr").len() > 22, "{:?}", names("bbr"));
+    assert_eq!(names("media").len(), 8);
 }
 
 #[test]
