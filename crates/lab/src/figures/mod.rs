@@ -14,7 +14,7 @@
 //! | `grid-utilization.AXIS.AXIS`, `grid-delay.AXIS.AXIS` | [`grid`] | the same by two axes |
 //! | `stability` | [`stability`()] | the swing of ABC's queue, by model and packets |
 //! | `worst` | [`attack`()] | the worst link for a scheme, and what it made of it |
-//! | `evaluation` | [`board`] | every scheme by every criterion of a kit |
+//! | `evaluation` | [`board()`] | every scheme by every criterion of a kit |
 //! | `claims` | [`judged`] | what was measured beside the numbers of claims, as ratios |
 
 use brakelight_scenario::experiment::Experiment;
