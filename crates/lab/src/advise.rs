@@ -12,13 +12,12 @@
 
 use brakelight_core::time::Duration;
 use brakelight_core::units::Rate;
-use brakelight_registry::{DEFAULT_CONTROLLER, DEFAULT_QUEUE, Registry};
+use brakelight_registry::Registry;
 use brakelight_scenario::compare::Reverse;
 use brakelight_scenario::deployment::Change;
 use brakelight_scenario::median::median;
 use brakelight_scenario::outcome::{Ratio, Run};
 use brakelight_scenario::scenario::Hop;
-use brakelight_scenario::scheme::Scheme;
 use brakelight_scenario::scheme_string::Words;
 use brakelight_scenario::trace::OPPORTUNITY;
 use brakelight_scenario::trace::names::Names;
@@ -149,16 +148,24 @@ pub struct Candidate {
 struct Shaper {
     /// What the advice calls it.
     name: &'static str,
-    /// Its rate setter. `{mean}`, `{quarter}` and `{twice}` stand for rates by the link's mean.
-    setter: &'static str,
+    rate: ShaperRate,
 }
 
-/// The shapers that are tried. Limits of cake-autorate are those that its owner would type.
+/// Who sets a shaper's rate.
+#[derive(Clone, Copy)]
+enum ShaperRate {
+    /// Its owner, as a share of the link's mean.
+    Share(f64),
+    /// cake-autorate, within what its owner would type: these shares of the mean, the least, base and most.
+    Autorate([f64; 3]),
+}
+
+/// The shapers that are tried.
 const SHAPERS: [Shaper; 4] = [
-    Shaper { name: "cake at 50 % of the mean", setter: "fixed/share=0.5" },
-    Shaper { name: "cake at 80 % of the mean", setter: "fixed/share=0.8" },
-    Shaper { name: "cake at 95 % of the mean", setter: "fixed/share=0.95" },
-    Shaper { name: "cake-autorate", setter: "autorate/min={quarter}/base={mean}/max={twice}" },
+    Shaper { name: "cake at 50 % of the mean", rate: ShaperRate::Share(0.5) },
+    Shaper { name: "cake at 80 % of the mean", rate: ShaperRate::Share(0.8) },
+    Shaper { name: "cake at 95 % of the mean", rate: ShaperRate::Share(0.95) },
+    Shaper { name: "cake-autorate", rate: ShaperRate::Autorate([0.25, 1.0, 2.0]) },
 ];
 
 /// Returns advice for the link that `request` describes, whose traces `names` knows.
@@ -243,9 +250,13 @@ impl Shaper {
     /// The shaper before, or behind, a link of this mean rate.
     fn hop(&self, direction: Way, mean: Rate) -> Hop {
         let side = if direction == Way::Download { "down" } else { "up" };
-        let rate = |share: f64| mean.mul_f64(share).to_string();
-        let setter = self.setter.replace("{mean}", &rate(1.0));
-        let setter = setter.replace("{quarter}", &rate(0.25)).replace("{twice}", &rate(2.0));
+        let setter = match self.rate {
+            ShaperRate::Share(share) => format!("fixed/share={share}"),
+            ShaperRate::Autorate(shares) => {
+                let [min, base, max] = shares.map(|share| mean.mul_f64(share));
+                format!("autorate/min={min}/base={base}/max={max}")
+            }
+        };
         let words = Words::parse(&format!("shaper:queue=cake,side={side},setter={setter}"));
         Hop::from_words(words.expect("words of our own")).expect("a shaper of our own")
     }
@@ -273,11 +284,8 @@ fn middle(runs: &[Run], value: fn(&Run) -> Option<f64>) -> f64 {
 
 /// The advice that the rows in `runs` give, each made of the runs in the same place of `every`.
 fn advised(direction: Way, trace: &str, mean: Rate, can: Can, runs: &[Run], every: &[Vec<Run>]) -> Advised {
-    let is_today = |run: &Run| {
-        Scheme::parse(&run.scheme).is_ok_and(|scheme| {
-            scheme.controller().name() == DEFAULT_CONTROLLER && scheme.queue().name() == DEFAULT_QUEUE
-        })
-    };
+    // Rows with a shaper are copies of today's, and stand behind it.
+    let is_today = |run: &Run| run.deployment.is_some_and(|it| it.change == Change::Nothing);
     let today = runs.iter().position(is_today).expect("today's scheme is among the candidates");
     let todays = middle(summary::runs_of(runs, every, today), throughput);
     let over = |scheme: &str, other: &str, value| summary::over(runs, every, scheme, other, value);

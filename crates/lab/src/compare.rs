@@ -10,7 +10,6 @@ use brakelight_registry::{Host, Registry};
 use brakelight_scenario::compare::Compare as One;
 pub use brakelight_scenario::compare::Reverse;
 use brakelight_scenario::outcome::Setup;
-use brakelight_scenario::problem::InputError;
 use brakelight_scenario::routers;
 use brakelight_scenario::scenario::{Hop, Record, TraceOffset, default_bin};
 use brakelight_scenario::scheme::Scheme;
@@ -199,12 +198,7 @@ impl Plan {
         let path = &mut job.scenario.flows[0].path;
         path.insert(if before { 0 } else { path.len() }, element);
         job.scenario.name = name.to_string();
-        job.scenario.validate().map_err(|invalid| InputError {
-            file: None,
-            line: None,
-            owner: name.to_string(),
-            problem: invalid.problem,
-        })?;
+        job.scenario.validate().map_err(|invalid| invalid.of(name))?;
         job.label = name.to_string();
         if let Some(compared) = &mut job.compared {
             compared.scheme = name.to_string();

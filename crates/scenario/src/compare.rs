@@ -170,8 +170,7 @@ impl Compare {
     /// Puts a complaint about the scenario in the words of `compare`'s arguments, which have the fields'
     /// names.
     fn explain(&self, invalid: Invalid) -> InputError {
-        let owner = format!("{} on {}", self.scheme, self.trace);
-        InputError { file: None, line: None, owner, problem: invalid.problem }
+        invalid.of(format!("{} on {}", self.scheme, self.trace))
     }
 }
 

@@ -132,6 +132,13 @@ pub struct Invalid {
     pub problem: Box<Problem>,
 }
 
+impl Invalid {
+    /// Returns the error of a scenario that a program made and calls `owner`.
+    pub fn of(self, owner: impl Into<String>) -> InputError {
+        InputError { owner: owner.into(), ..InputError::from(self) }
+    }
+}
+
 impl From<Invalid> for InputError {
     fn from(invalid: Invalid) -> Self {
         InputError { file: None, line: None, owner: invalid.owner, problem: invalid.problem }

@@ -5,7 +5,7 @@ use brakelight_core::units::Rate;
 use brakelight_registry::{DEFAULT_CONTROLLER, DEFAULT_QUEUE};
 use brakelight_scenario::scheme::Scheme;
 
-use super::{Can, SHAPERS, Way};
+use super::{Can, SHAPERS, ShaperRate, Way};
 
 /// Whether a real router can have the queue of `scheme`. A controller that Linux lacks runs over QUIC.
 pub(super) fn exists(scheme: &Scheme) -> bool {
@@ -67,18 +67,19 @@ fn shaper(name: &str, direction: Way, mean: Rate) -> Vec<String> {
         Way::Upload => ("upload", "ul"),
     };
     let kbps = |share: f64| mean.mul_f64(share).bps() / 1_000;
-    match shaper.setter.strip_prefix("fixed/share=").and_then(|share| share.parse().ok()) {
-        Some(share) => vec![
+    match shaper.rate {
+        ShaperRate::Share(share) => vec![
             format!("tc qdisc replace dev DEV root cake bandwidth {}kbit besteffort", kbps(share)),
             format!(
                 "OpenWrt: uci set sqm.@queue[0].{word}={}; uci commit sqm; service sqm restart",
                 kbps(share)
             ),
         ],
-        None => {
-            let rate = |limit: &str, share| format!("{limit}_{short}_shaper_rate_kbps={}", kbps(share));
-            let rates = [rate("min", 0.25), rate("base", 1.0), rate("max", 2.0)];
-            vec!["in cake-autorate's config.primary.sh:".to_string(), rates.join(" ")]
+        ShaperRate::Autorate(shares) => {
+            let [min, base, max] = shares.map(kbps);
+            let limits = [("min", min), ("base", base), ("max", max)];
+            let lines = limits.map(|(limit, kbps)| format!("{limit}_{short}_shaper_rate_kbps={kbps}"));
+            vec!["in cake-autorate's config.primary.sh:".to_string(), lines.join(" ")]
         }
     }
 }

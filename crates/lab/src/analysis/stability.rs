@@ -190,12 +190,7 @@ impl Setting {
             flows: vec![flow],
             record: Record { series: true, bin: self.bin(), ..Record::summary(self.duration) },
         };
-        scenario.validate().map_err(|invalid| InputError {
-            file: None,
-            line: None,
-            owner: scenario.name.clone(),
-            problem: invalid.problem,
-        })?;
+        scenario.validate().map_err(|invalid| invalid.of(&scenario.name))?;
         Ok(scenario)
     }
 

@@ -396,12 +396,7 @@ impl Link {
             flows,
             record: Record { flow_delays: true, ..Record::summary(setting.duration) },
         };
-        scenario.validate().map_err(|invalid| InputError {
-            file: None,
-            line: None,
-            owner: format!("{scheme}"),
-            problem: invalid.problem,
-        })?;
+        scenario.validate().map_err(|invalid| invalid.of(scheme.to_string()))?;
         Ok(scenario)
     }
 

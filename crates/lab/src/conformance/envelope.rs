@@ -23,7 +23,7 @@
 //! 3. The number of clusters is chosen by the silhouette, in the form of Vendramin et al. (Statistical
 //!    Analysis and Data Mining 3(4), 2010) that compares distances to the means.
 
-use super::geometry::{Point, area, contains, hull, intersection};
+use super::geometry::{Point, area, contains, distance_squared, hull, intersection};
 
 /// The share of a cluster's points that are kept.
 const KEPT: f64 = 0.95;
@@ -55,8 +55,8 @@ impl Envelope {
         for mut cluster in clusters(points) {
             let centre = mean(&cluster);
             cluster.sort_by(|a, b| {
-                apart(*a, centre)
-                    .total_cmp(&apart(*b, centre))
+                distance_squared(*a, centre)
+                    .total_cmp(&distance_squared(*b, centre))
                     .then(a[0].total_cmp(&b[0]))
                     .then(a[1].total_cmp(&b[1]))
             });
@@ -99,7 +99,7 @@ impl Envelope {
         let mut best = (self.conformance(other), [0.0, 0.0]);
         let consider = |by: Point, best: &mut (f64, Point)| {
             let conformance = self.moved_conformance(by, other);
-            let shorter = apart(by, [0.0, 0.0]) < apart(best.1, [0.0, 0.0]);
+            let shorter = distance_squared(by, [0.0, 0.0]) < distance_squared(best.1, [0.0, 0.0]);
             if conformance > best.0 || (conformance == best.0 && shorter) {
                 *best = (conformance, by);
             }
@@ -119,10 +119,6 @@ impl Envelope {
         }
         (best.0, best.1.map(|by| if by == 0.0 { 0.0 } else { -by }))
     }
-}
-
-fn apart(a: Point, b: Point) -> f64 {
-    (a[0] - b[0]).powi(2) + (a[1] - b[1]).powi(2)
 }
 
 fn mean(points: &[Point]) -> Point {
@@ -176,7 +172,7 @@ fn k_means(points: &[Point], count: usize) -> Vec<Vec<Point>> {
 
 /// The place of the nearest of `centres`, and its squared distance.
 fn nearest(point: Point, centres: &[Point]) -> (usize, f64) {
-    let distances = centres.iter().map(|centre| apart(point, *centre)).enumerate();
+    let distances = centres.iter().map(|centre| distance_squared(point, *centre)).enumerate();
     distances.min_by(|(_, a), (_, b)| a.total_cmp(b)).unwrap_or((0, 0.0))
 }
 
@@ -204,7 +200,7 @@ fn silhouette(split: &[Vec<Point>]) -> f64 {
             .map(|(_, centre)| *centre)
             .collect();
         for point in cluster {
-            let (a, b) = (apart(*point, centres[own]).sqrt(), nearest(*point, &others).1.sqrt());
+            let (a, b) = (distance_squared(*point, centres[own]).sqrt(), nearest(*point, &others).1.sqrt());
             sum += (b - a) / a.max(b).max(f64::MIN_POSITIVE);
             count += 1;
         }

@@ -14,7 +14,8 @@ fn turn(a: Point, b: Point, c: Point) -> f64 {
     (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
 }
 
-fn distance_squared(a: Point, b: Point) -> f64 {
+/// The square of the distance of two points.
+pub fn distance_squared(a: Point, b: Point) -> f64 {
     (a[0] - b[0]).powi(2) + (a[1] - b[1]).powi(2)
 }
 

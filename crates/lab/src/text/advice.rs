@@ -26,42 +26,34 @@ fn direction(advised: &Advised, can: Can, screen: &Screen) -> String {
         screen.bold(&format!("{way} over {}", advised.trace)),
         screen.dim(&format!("{} Mbit/s on average", number(advised.mean_mbps)))
     );
-    let mut line = |name: &str, words: &str| {
-        let _ = writeln!(text, "  {name:<8} {words}");
+    let mut say = |name: &str, lines: &[String]| {
+        for (place, line) in lines.iter().enumerate() {
+            let _ = writeln!(text, "  {:<8} {line}", if place == 0 { name } else { "" });
+        }
     };
     let Some(deploy) = &advised.deploy else {
-        line("deploy", "nothing: none of what you can change is better than today");
-        line("today", &measured(today));
-        for (place, words) in unless(advised, today).iter().enumerate() {
-            line(if place == 0 { "unless" } else { "" }, words);
-        }
+        say("deploy", &["nothing: none of what you can change is better than today".to_string()]);
+        say("today", &[measured(today)]);
+        say("unless", &unless(advised, today));
         return text;
     };
     let name = match can {
         Can::Shaper => format!("{}, in your router {}", deploy.name, place(advised.direction)),
         _ => short_name(&deploy.name),
     };
-    line("deploy", &name);
-    for (place, setting) in deploy.settings.iter().enumerate() {
-        line(if place == 0 { "set" } else { "" }, setting);
-    }
     let best = candidate(advised, &deploy.name);
-    line(
-        "brings",
-        &format!(
-            "p95 delay {} ms, today {}; throughput {} Mbit/s, today {}",
-            number(best.queueing_p95_ms),
-            number(today.queueing_p95_ms),
-            number(best.throughput_mbps),
-            number(today.throughput_mbps)
-        ),
+    let brings = format!(
+        "p95 delay {} ms, today {}; throughput {} Mbit/s, today {}",
+        number(best.queueing_p95_ms),
+        number(today.queueing_p95_ms),
+        number(best.throughput_mbps),
+        number(today.throughput_mbps)
     );
-    for (place, words) in sure(advised, deploy).iter().enumerate() {
-        line(if place == 0 { "sure" } else { "" }, words);
-    }
-    for (place, words) in unless(advised, best).iter().enumerate() {
-        line(if place == 0 { "unless" } else { "" }, words);
-    }
+    say("deploy", &[name]);
+    say("set", &deploy.settings);
+    say("brings", &[brings]);
+    say("sure", &sure(advised, deploy));
+    say("unless", &unless(advised, best));
     text
 }
 

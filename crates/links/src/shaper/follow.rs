@@ -98,9 +98,8 @@ const DELTA_OVER_TAU: f64 = 0.7;
 const SMOOTHED_OVER_TAU: f64 = 0.25;
 const CUSHION_TAU_S: f64 = 0.1;
 const LEAST_CUSHION: f64 = 0.7;
-/// The shortest loop delay that counts: two intervals of the default.
-/// The part of tau within which the least delay is one of what stands.
-const PART: f64 = 0.5;
+/// How many parts tau has, in each of which the least delay is one of what stands.
+const PARTS: u64 = 2;
 /// g, and the most by which K is ahead of D.
 const SEARCH: f64 = 0.25;
 const MOST_AHEAD: f64 = 2.0;
@@ -108,6 +107,7 @@ const MOST_AHEAD: f64 = 2.0;
 const SILENT_TAUS: u64 = 3;
 /// What is sent into a link that stands still, to hear when it goes again.
 const TRICKLE: Rate = Rate::from_bps(50_000);
+/// The shortest loop delay that counts: two intervals of the default.
 const SHORTEST_TAU: Duration = Duration::from_millis(20);
 /// Half of the time for which the least RTT counts: Starlink's paths change every 15 s.
 const LEAST_FOR: Duration = Duration::from_secs(15);
@@ -276,13 +276,8 @@ impl Follow {
         self.flows.at.map(|at| now.since(at)).filter(|silence| *silence > expected)
     }
 
-    /// The delay that stands in the link's queue, by the best source; none where nothing was heard. While
-    /// data is `under_way` and nothing comes back, the link stands still, and what waits there has waited
-    /// since.
-    fn excess(&self, now: Time, under_way: bool) -> Option<Duration> {
-        if let Some(silence) = self.silence(now).filter(|_| under_way) {
-            return Some(silence);
-        }
+    /// The delay that stands in the link's queue, by the best source; none where nothing was heard.
+    fn excess(&self, now: Time) -> Option<Duration> {
         if self.flows.is_fresh(now, FRESH) {
             return Some(self.flows.standing());
         }
@@ -349,13 +344,14 @@ impl RateSetter for Follow {
         let waiting = seen.waiting.packets > 0;
         self.look(seen.now, arrived, waiting);
 
-        let (tau_s, mu) = (self.tau().as_secs_f64(), self.forecast.mu());
-        let part = Duration::from_secs_f64(PART * tau_s);
-        self.flows.turn(seen.now, part);
-        self.probes.turn(seen.now, part);
+        let (tau, mu) = (self.tau(), self.forecast.mu());
+        let tau_s = tau.as_secs_f64();
+        self.flows.turn(seen.now, tau / PARTS);
+        self.probes.turn(seen.now, tau / PARTS);
         let interval_s = self.config.interval.as_secs_f64();
-        let excess = self.excess(seen.now, seen.under_way > 0).unwrap_or(Duration::ZERO);
-        let excess_s = excess.as_secs_f64();
+        // While data is under way and nothing comes back, what waits at the link has waited since.
+        let still = self.silence(seen.now).filter(|_| seen.under_way > 0);
+        let excess_s = still.or_else(|| self.excess(seen.now)).unwrap_or(Duration::ZERO).as_secs_f64();
         let reads = self.side == Side::Up && self.flows.is_fresh(seen.now, UNFELT);
         // Where others pass that cannot be read, what the read ones deliver is a share.
         let carried = match self.side {
@@ -387,8 +383,7 @@ impl RateSetter for Follow {
         if !stands && !waiting {
             bytes = bytes.min(self.rate.as_bps_f64() / 8.0).max(mu);
         }
-        let still = seen.under_way > 0 && self.silence(seen.now).is_some();
-        let least = if still { TRICKLE } else { self.config.min };
+        let least = if still.is_some() { TRICKLE } else { self.config.min };
         self.rate = match self.blind {
             true => self.config.safe,
             false => Rate::from_bps_f64((8.0 * bytes).max(0.0)).max(least).min(self.config.max),

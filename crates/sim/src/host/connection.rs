@@ -484,6 +484,7 @@ fn post_ack(
 }
 
 /// Writes an ACK that leaves at `at`, or once those before it have left.
+#[inline(always)]
 fn post_ack_at(
     receiver: &mut Receiver,
     acks: &mut AckArena,
