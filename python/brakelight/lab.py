@@ -182,8 +182,8 @@ def attack(
         scheme: the scheme to attack; or a class.
         against: the references, of which the best counts on each link; the scheme of the other flow, where two
             share the link. None stands for ABC that knows the future, and for the same scheme.
-        objective: what should be as bad as can be: ``"delay"``, ``"waste"``, ``"unfair"``, ``"loss"`` or
-            ``"starve"``.
+        objective: what should be as bad as can be: ``"delay"``, ``"longest"``, ``"waste"``,
+            ``"unfair"``, ``"loss"`` or ``"starve"``.
         space: what the search may change: ``"cellular"``, ``"steps"``, ``"delay"``, ``"cross"`` or ``"mixed"``.
         bounds: within which bounds, such as ``"rate=1Mbps..24Mbps,rtt=40ms"``.
         budget: how many links to try.

@@ -360,7 +360,7 @@ pub struct Found {
     pub scheme: String,
     /// What it was compared with, or what ran beside it; empty for PK-ABC, or for the same.
     pub against: Vec<String>,
-    /// What was to be as bad as can be: `delay`, `waste`, `unfair`, `loss`, `starve`.
+    /// What was to be as bad as can be: `delay`, `longest`, `waste`, `unfair`, `loss`, `starve`.
     pub objective: String,
     /// Which links were tried: `cellular`, `steps`, `delay`, `cross`, `mixed`.
     pub space: String,
@@ -406,6 +406,8 @@ pub struct AttackedFlow {
     pub share_percent: f64,
     /// 95th percentile of its queueing delay; none where nothing was delivered.
     pub p95_ms: Option<f64>,
+    /// The longest queueing delay of its packets.
+    pub longest_ms: Option<f64>,
     /// Packets dropped over packets sent.
     pub loss_percent: f64,
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use brakelight_core::parameters::{Domain, ParameterError, Parameters, Value};
+use brakelight_core::parameters::{Domain, OrNone, ParameterError, Parameters, Value};
 use brakelight_core::time::Duration;
 use brakelight_core::units::Rate;
 
@@ -14,6 +14,9 @@ brakelight_core::parameters! {
         rate: Span<Rate> = Span { low: Rate::from_mbps(1), high: Rate::from_mbps(24) }, in Within(Rate::from_bps(100_000), Rate::from_mbps(1000)), from "-";
         /// Variation: the largest standard deviation over time of the capacity's natural logarithm.
         variation: f64 = 1.0, in 0.0..=3.0, from "-";
+        /// Change: the largest factor between two capacities that are at most a round trip and 20 ms apart;
+        /// none: any.
+        change: Option<f64> = None, in OrNone(1.0..=1000.0), from "-";
         /// For how long the capacity stays alike: in steps how long each lasts, otherwise the time in which
         /// its correlation falls to 1/e.
         correlation: Span<Duration> = Span { low: Duration::from_millis(100), high: Duration::from_secs(5) }, in Within(Duration::from_millis(10), Duration::from_secs(60)), from "-";
@@ -36,8 +39,13 @@ brakelight_core::parameters! {
 
 impl fmt::Display for Bounds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // One seed goes without saying: it was so before there was a choice, and journals say their bounds.
-        let said = self.settings().into_iter().filter(|(name, _)| *name != "seeds" || self.seeds > 1);
+        // These go without saying: it was so before there was a choice, and journals say their bounds.
+        let silent = |name: &str| match name {
+            "seeds" => self.seeds == 1,
+            "change" => self.change.is_none(),
+            _ => false,
+        };
+        let said = self.settings().into_iter().filter(|(name, _)| !silent(name));
         let words = said.map(|(name, value)| format!("{name}={value}"));
         f.write_str(&words.collect::<Vec<_>>().join(","))
     }

@@ -171,6 +171,7 @@ fn is_within(link: &Link, bounds: &Bounds) -> bool {
     let slack = 1.0 + packet;
     (bounds.rtt.low..=bounds.rtt.high).contains(&rtt)
         && link.steps.iter().all(|(ms, kbps)| rates.contains(kbps) && *ms >= shortest)
+        && bounds.change.is_none_or(|change| link.is_within(change))
         && (products >= bounds.buffer.low / slack)
         && (products <= bounds.buffer.high * slack || link.buffer_pkts <= 10)
         && link.delays_ms.iter().chain([&link.beat_ms]).all(|ms| Duration::from_millis(*ms) <= bounds.delay)

@@ -3,6 +3,7 @@
 //! | objective | who runs | damage |
 //! |---|---|---|
 //! | `delay` | the scheme alone, the references alone | its p95 delay less the best reference's, ms |
+//! | `longest` | the same | its longest delay, ms |
 //! | `waste` | the same | the best reference's share of the capacity less its own, points |
 //! | `loss` | the same | its share of packets dropped less the best reference's, points |
 //! | `unfair` | two flows, one path | the larger throughput over the smaller |
@@ -33,6 +34,8 @@ pub enum Objective {
     /// Queueing delay.
     #[default]
     Delay,
+    /// The longest queueing delay of a packet.
+    Longest,
     /// Capacity that is not used.
     Waste,
     /// Throughput of two flows on one path.
@@ -51,8 +54,9 @@ const ENOUGH: f64 = 0.9;
 
 impl Objective {
     /// Every objective with its name.
-    pub const ALL: [(&str, Objective); 5] = [
+    pub const ALL: [(&str, Objective); 6] = [
         ("delay", Objective::Delay),
+        ("longest", Objective::Longest),
         ("waste", Objective::Waste),
         ("unfair", Objective::Unfair),
         ("loss", Objective::Loss),
@@ -67,7 +71,7 @@ impl Objective {
     /// Returns the unit of the damage.
     pub fn unit(self) -> &'static str {
         match self {
-            Objective::Delay => "ms",
+            Objective::Delay | Objective::Longest => "ms",
             Objective::Waste | Objective::Loss => "points",
             Objective::Unfair | Objective::Starve => "times",
         }
@@ -166,6 +170,7 @@ pub(super) fn judge(attack: &Attack, link: &Link, seed: u64, runner: &dyn Runner
     let damage = match attack.objective {
         // Of a flow that nothing came through there is no delay.
         Objective::Delay => own.p95_ms.zip(beside.p95_ms).map_or(0.0, |(own, other)| own - other),
+        Objective::Longest => own.longest_ms.unwrap_or(0.0),
         Objective::Loss => own.loss_percent - beside.loss_percent,
         _ => beside.share_percent - own.share_percent,
     };
@@ -197,6 +202,7 @@ fn flow(run: &Run, place: usize, scheme: String) -> AttackedFlow {
         throughput_mbps: flow.throughput_mbps,
         share_percent: 100.0 * flow.throughput_mbps / run.capacity_mbps.max(f64::MIN_POSITIVE),
         p95_ms: flow.queueing_delay_ms.map(|delay| delay.p95),
+        longest_ms: flow.queueing_delay_ms.map(|delay| delay.max),
         loss_percent: flow.loss_percent,
     }
 }

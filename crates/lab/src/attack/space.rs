@@ -81,6 +81,9 @@ impl Space {
         };
         let mut link = Link { rtt_ms: millis(rtt), buffer_pkts: 0, steps: Vec::new(), ..Link::default() };
         link.steps = steps.iter().map(|(time, rate)| (millis(*time), rate.bps() / 1000)).collect();
+        if let Some(change) = bounds.change {
+            link.keep_within(change);
+        }
         link.buffer_pkts = packets(products * link.mean_bps() * rtt.as_secs_f64());
         if matches!(self, Space::Delay | Space::Mixed) {
             let longest = bounds.delay.as_secs_f64();
@@ -270,6 +273,47 @@ pub struct Cross {
 }
 
 impl Link {
+    /// How long a router of ABC's takes to see a capacity and hear of its orders: a round trip, and the 20 ms
+    /// over which it measures.
+    fn loop_ms(&self) -> u64 {
+        self.rtt_ms + 20
+    }
+
+    /// Calls `visit` with the places of every two steps between which less than a loop passes, either first.
+    fn near(&self, mut visit: impl FnMut(usize, usize)) {
+        let count = self.steps.len();
+        for one in 0..count {
+            let mut between_ms = 0;
+            for other in (1..count).map(|ahead| (one + ahead) % count) {
+                if between_ms >= self.loop_ms() {
+                    break;
+                }
+                visit(one, other);
+                visit(other, one);
+                between_ms += self.steps[other].0;
+            }
+        }
+    }
+
+    /// Whether capacities that are at most a loop apart differ by at most the factor `change`.
+    pub(super) fn is_within(&self, change: f64) -> bool {
+        let mut within = true;
+        self.near(|one, other| within &= self.steps[one].1 as f64 <= change * self.steps[other].1 as f64);
+        within
+    }
+
+    /// Lowers capacities until that holds.
+    fn keep_within(&mut self, change: f64) {
+        let mut pairs = Vec::new();
+        self.near(|one, other| pairs.push((one, other)));
+        while !self.is_within(change) {
+            for (one, other) in &pairs {
+                let most = (change * self.steps[*other].1 as f64) as u64;
+                self.steps[*one].1 = self.steps[*one].1.min(most);
+            }
+        }
+    }
+
     /// Returns the mean capacity over a period.
     pub fn mean_bps(&self) -> f64 {
         let time: u64 = self.steps.iter().map(|(ms, _)| ms).sum();

@@ -57,6 +57,7 @@ fn every_place_of_every_space_is_a_link_within_its_bounds_that_a_file_can_hold()
     let mut random = Random::stream(1, "places");
     for (name, space) in Space::ALL {
         let bounds = bounds(",variation=0.4,loss=0.02");
+        let calm = self::bounds(",variation=0.4,change=1.5");
         let dimension = space.dimension(&bounds);
         for _ in 0..50 {
             let place: Vec<f64> = (0..dimension).map(|_| random.uniform()).collect();
@@ -75,6 +76,8 @@ fn every_place_of_every_space_is_a_link_within_its_bounds_that_a_file_can_hold()
             };
             let mean = mean_of(&|value| value);
             let deviation = libm::sqrt(mean_of(&|value| (value - mean) * (value - mean)));
+            let calm = space.link(&place, &calm);
+            assert!(calm.is_within(1.5) && calm.steps.iter().all(|(_, kbps)| *kbps >= 1_000), "{calm:?}");
             assert!(deviation < 0.41, "{name}: {deviation}");
             assert!(link.delays_ms.iter().all(|delay| *delay <= 50) && link.beat_ms <= 50);
             assert!(link.loss_per_million <= 20_000);
@@ -208,7 +211,7 @@ fn what_cannot_be_attacked_is_refused_before_anything_runs() {
     }
     assert_eq!(
         "speed".parse::<Objective>().unwrap_err(),
-        "`speed` is no objective: valid are delay, waste, unfair, loss, starve"
+        "`speed` is no objective: valid are delay, longest, waste, unfair, loss, starve"
     );
 }
 

@@ -56,6 +56,7 @@ pub fn in_words(found: &Found, screen: &Screen) -> String {
 fn meaning(objective: &str) -> &str {
     match objective {
         "delay" => "more p95 queueing delay than the reference",
+        "longest" => "the longest queueing delay of a packet",
         "waste" => "less of the capacity used than by the reference",
         "loss" => "more packets dropped than of the reference",
         "unfair" => "the larger throughput over the smaller",

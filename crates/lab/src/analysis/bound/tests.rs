@@ -1,0 +1,163 @@
+use brakelight_core::random::Random;
+use brakelight_core::time::Duration;
+use brakelight_scenario::scheme::Scheme;
+use brakelight_sim::{Traces, run};
+
+use super::*;
+use crate::attack::Link;
+use crate::attack::space::Setting;
+
+const PACKET_BITS: f64 = 12_000.0;
+
+/// Steps of the fluid in a round trip.
+const STEPS: usize = 200;
+
+fn bound(tau_s: f64, flows: f64, [low, high]: [f64; 2], change: f64) -> Bound {
+    Bound {
+        law: Law::PAPER,
+        path: Path { tau_s, flows, packet_bits: PACKET_BITS },
+        class: Class { low_bps: low * 1e6, high_bps: high * 1e6, change, outage_s: 0.0 },
+    }
+}
+
+/// Capacities of the class, each for at least one round trip: those of a random walk that likes long falls,
+/// there and back, so that the last may come before the first. As times in round trips and rates in bit/s.
+fn walk(random: &mut Random, class: &Class) -> Vec<(f64, f64)> {
+    let span = class.high_bps / class.low_bps;
+    let change = class.change.min(span);
+    let mut rate = if random.chance(0.5) { class.high_bps } else { class.low_bps };
+    let mut falls = rate > class.low_bps;
+    let mut steps = Vec::new();
+    for _ in 0..10 {
+        let long = if random.chance(0.3) { 40.0 } else { 2.0 };
+        let time = if random.chance(0.6) { 1.0 } else { 1.0 + long * random.uniform() };
+        steps.push((time, rate));
+        falls ^= random.chance(0.2) || (rate <= class.low_bps) == falls && rate != class.high_bps;
+        let factor = if random.chance(0.7) { change } else { libm::pow(change, random.uniform()) };
+        rate = if falls { rate / factor } else { rate * factor }.clamp(class.low_bps, class.high_bps);
+    }
+    let back: Vec<_> = steps.iter().rev().copied().collect();
+    steps.extend(back);
+    steps
+}
+
+/// What the fluid did on a link: its longest wait, s, and the share of the capacity that it used.
+fn pour(bound: &Bound, steps: &[(f64, f64)]) -> (f64, f64) {
+    let Law { eta, delta_s, target_s, .. } = bound.law;
+    let h_s = bound.path.tau_s / STEPS as f64;
+    let mut capacity = Vec::new();
+    for _ in 0..2 {
+        for (time, bps) in steps {
+            capacity.extend(std::iter::repeat_n(*bps, (time * STEPS as f64).ceil() as usize));
+        }
+    }
+    let (mut queue, mut used, mut could) = (0.0_f64, 0.0, 0.0);
+    let mut ordered = vec![0.0; STEPS];
+    // The work that had come, and the work that could be done, up to each step.
+    let (mut come, mut done) = (vec![0.0], vec![0.0]);
+    for (step, mu) in capacity.iter().enumerate() {
+        let order = mu * (eta - (queue / mu - target_s).max(0.0) / delta_s).max(0.0);
+        let arrives = core::mem::replace(&mut ordered[step % STEPS], order) + bound.added_bps();
+        let serves = mu.min(arrives + queue / h_s);
+        queue += h_s * (arrives - serves);
+        used += serves;
+        could += mu;
+        done.push(done[step] + h_s * mu);
+        come.push(done[step + 1] + queue);
+    }
+    let mut waited = 0;
+    let mut leaves = 0;
+    for (step, work) in come.iter().enumerate() {
+        while leaves < done.len() && done[leaves] < *work - 1e-3 {
+            leaves += 1;
+        }
+        if leaves < done.len() {
+            waited = waited.max(leaves.saturating_sub(step));
+        }
+    }
+    (waited as f64 * h_s, used / could)
+}
+
+#[test]
+fn a_fluid_on_links_of_the_class_waits_no_longer_and_uses_no_less() {
+    let mut random = Random::stream(1, "bound");
+    for _ in 0..400 {
+        let high = 24.0;
+        let low = high / libm::pow(16.0, random.uniform());
+        let change = 1.0 + 5.0 * random.uniform() * random.uniform();
+        let tau_s = 0.02 + 0.18 * random.uniform();
+        let flows = (random.uniform() * 4.0).floor().min(0.8 * low * 1e6 * tau_s / PACKET_BITS);
+        let bound = bound(tau_s, flows, [low, high], change);
+        let (waited_s, use_) = pour(&bound, &walk(&mut random, &bound.class));
+        let most_s = bound.fluid_s().unwrap() + 3.0 * tau_s / STEPS as f64;
+        assert!(waited_s <= most_s, "{bound:?}: waited {waited_s} s, the bound is {most_s} s");
+        assert!(
+            use_ >= bound.least_use() - 0.01,
+            "{bound:?}: used {use_}, the bound is {}",
+            bound.least_use()
+        );
+    }
+}
+
+#[test]
+fn stairs_come_close_to_the_fluid_s_bound() {
+    for (change, span, share) in
+        [(1.2, 4.0, 0.6), (1.5, 4.0, 0.75), (2.0, 2.0, 0.95), (2.0, 16.0, 0.85), (4.0, 4.0, 0.95)]
+    {
+        let bound = bound(0.1, 0.0, [24.0 / span, 24.0], change);
+        let mut stairs = vec![(10.0, 24e6)];
+        let mut rate = 24e6;
+        while rate > bound.class.low_bps {
+            rate = (rate / change).max(bound.class.low_bps);
+            stairs.push((1.0, rate));
+        }
+        stairs.push((30.0, rate));
+        let (waited_s, _) = pour(&bound, &stairs);
+        let most_s = bound.fluid_s().unwrap();
+        assert!(waited_s >= share * most_s, "factor {change}, span {span}: {waited_s} of {most_s}");
+    }
+}
+
+/// The longest queueing delay of packets on a link, s, without the start.
+fn packets_s(bound: &Bound, steps: &[(f64, f64)], seed: u64) -> f64 {
+    let loop_s = bound.path.tau_s + bound.law.window_s;
+    let steps: Vec<_> = steps
+        .iter()
+        .map(|(time, bps)| ((time * loop_s * 1e3).ceil() as u64, (bps / 1e3).round() as u64))
+        .collect();
+    let link =
+        Link { rtt_ms: (bound.path.tau_s * 1e3) as u64, buffer_pkts: 1_000_000, steps, ..Link::default() };
+    let setting = Setting { name: "a link of the class".into(), seed, duration: Duration::from_secs(20) };
+    let mut scenario = link.scenario(&Scheme::parse("abc").unwrap(), None, false, &setting).unwrap();
+    scenario.flows[0].count = bound.path.flows as u32;
+    let outcome = run(&scenario, &Traces::new()).unwrap();
+    outcome.run.links[0].queueing_delay_ms.unwrap().max / 1e3
+}
+
+#[test]
+fn packets_on_links_of_the_class_wait_no_longer() {
+    let runs = std::env::var("BRAKELIGHT_BOUND_RUNS").map_or(150, |runs| runs.parse().unwrap());
+    let mut random = Random::stream(1, "packets of the bound");
+    let mut shares = Vec::new();
+    for seed in 0..runs {
+        let high = 6.0 * libm::pow(8.0, random.uniform());
+        let low = high / libm::pow(8.0, random.uniform());
+        let change = 1.0 + 5.0 * random.uniform() * random.uniform();
+        let tau_s = (20.0 + 180.0 * random.uniform()).floor() / 1e3;
+        let most = (0.5 * low * 1e6 * tau_s / PACKET_BITS).floor().clamp(1.0, 8.0);
+        let bound = bound(tau_s, (1.0 + random.uniform() * most).floor().min(most), [low, high], change);
+        let Some(most_s) = bound.packets_s() else { continue };
+        let waited_s = packets_s(&bound, &walk(&mut random, &bound.class), seed);
+        assert!(waited_s <= most_s, "{bound:?}: waited {waited_s} s, the bound is {most_s} s");
+        shares.push(waited_s / most_s);
+    }
+    shares.sort_by(f64::total_cmp);
+    let at = |share: f64| shares[((shares.len() - 1) as f64 * share) as usize];
+    println!(
+        "{} runs: {:.2} of the bound in the median, {:.2} at p95, {:.2} at most",
+        shares.len(),
+        at(0.5),
+        at(0.95),
+        at(1.0)
+    );
+}
