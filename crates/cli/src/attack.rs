@@ -25,7 +25,7 @@ pub struct Arguments {
     /// flow [default: PK-ABC, which knows the future; for two flows, the same scheme]
     #[arg(long, value_name = "SCHEME")]
     pub against: Option<String>,
-    /// What to make as bad as possible: delay, waste, unfair, loss or starve
+    /// What to make as bad as possible: delay, longest, waste, unfair, loss or starve
     #[arg(long, value_name = "NAME", default_value = "delay", value_parser = human::<Objective>)]
     pub objective: Objective,
     /// What the search may change: cellular, steps, delay, cross or mixed

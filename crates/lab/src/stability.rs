@@ -10,8 +10,9 @@ use crate::progress::Progress;
 use crate::report::page;
 
 mod lists;
+pub mod waits;
 
-pub use lists::{FLOWS, LOOP_RATIOS, RATIOS, eta, flows, ratios};
+pub use lists::{FLOWS, LOOP_RATIOS, RATIOS, changes, eta, flows, ratios};
 
 /// Propagation delays that the pictures of the model over time show.
 const SHOWN: f64 = 60.0;

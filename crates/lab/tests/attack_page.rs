@@ -116,3 +116,22 @@ fn what_searches_do_not_find_is_this() {
     }
     part::check("../attack", "not found", &table);
 }
+
+#[test]
+#[ignore = "a minute of searches: scripts/prove"]
+fn the_longest_waits_that_searches_find_are_these() {
+    let bounds =
+        "duration=20s,rate=6Mbps..24Mbps,change=2,rtt=100ms,buffer=100,correlation=120ms..2s,variation=3";
+    let mut table = String::from(
+        "| | longest wait, ms | once the link is simple, five seeds | random links: median, worst |\n|---|---|---|---|\n",
+    );
+    for scheme in ["abc", "prague+dualpi2", "cubic+codel", "bbr3", "cubic"] {
+        let document = found(scheme, Objective::Longest, Space::Steps, bounds, 300, 1);
+        let [low, _, high] = document.damage_seeds;
+        table += &format!(
+            "| `{scheme}` | {:.0} | {low:.0} to {high:.0} | {:.0}, {:.0} |\n",
+            document.damage_before, document.damage_random_median, document.damage_random_worst
+        );
+    }
+    part::check("../abc-bound", "searches", &table);
+}

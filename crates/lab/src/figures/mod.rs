@@ -23,7 +23,7 @@ use brakelight_scenario::outcome::Run;
 pub use self::attack::attack;
 pub use self::board::board;
 pub use self::claims::claims;
-pub use self::stability::stability;
+pub use self::stability::{stability, waits};
 
 use self::canvas::Canvas;
 use self::look::Look;

@@ -23,6 +23,16 @@ pub fn ratios(text: &str) -> Result<Vec<f64>, String> {
     })
 }
 
+/// Reads a list of factors by which a link may change.
+///
+/// # Errors
+/// One that is not valid, with what is.
+pub fn changes(text: &str) -> Result<Vec<f64>, String> {
+    list(text, "a factor from 1.01 to 1000", |item| {
+        item.parse().ok().filter(|change: &f64| (1.01..=1000.0).contains(change))
+    })
+}
+
 /// Reads a list of numbers of flows.
 ///
 /// # Errors
@@ -60,6 +70,7 @@ mod tests {
         assert_eq!(flows("1, 4,8").unwrap(), [1, 4, 8]);
         assert_eq!(flows("1,x").unwrap_err(), "`x` is not a whole number of flows from 1 to 1000");
         assert_eq!(ratios("0.5,NaN").unwrap_err(), "`NaN` is not a number from 0.05 to 20");
+        assert_eq!(changes("1").unwrap_err(), "`1` is not a factor from 1.01 to 1000");
         assert!(ratios("").is_err());
     }
 
@@ -68,5 +79,6 @@ mod tests {
         assert_eq!(ratios(RATIOS).unwrap().len(), 10);
         assert_eq!(ratios(LOOP_RATIOS).unwrap().len(), 11);
         assert_eq!(flows(FLOWS).unwrap().len(), 6);
+        assert_eq!(changes(super::super::waits::CHANGES).unwrap().len(), 6);
     }
 }

@@ -4,7 +4,8 @@ use crate::analysis::stability::{Rule, Verdict};
 use brakelight_scenario::trace::plot;
 
 use super::table::{self, Column};
-use super::{Screen, number};
+use super::{Screen, number, number_or_dash};
+use crate::stability::waits::{Wait, Waits};
 use crate::stability::{Map, Row};
 
 /// Height of a picture of the delay over time.
@@ -68,6 +69,38 @@ pub fn in_words(map: &Map, screen: &Screen) -> String {
             "\nThe theorem guarantees a steady queue for tau below {theorem:.3} loop delays, the linearized model up to {linear:.3}.\n"
         ),
     }
+}
+
+/// Returns a table of the longest waits by numbers of flows and factors.
+pub fn waits_in_words(waits: &Waits, screen: &Screen) -> String {
+    let title = "ABC: the longest that a packet can wait, by the factor that the link changes by";
+    let facts = format!(
+        "links from {} to {} Mbit/s, round trip {} ms, eta {}, target {} ms; queueing delay in ms",
+        number(waits.low_mbps),
+        number(waits.high_mbps),
+        number(waits.rtt_ms),
+        waits.eta,
+        number(waits.target_ms)
+    );
+    let mut columns = vec![Column::text("flows"), Column::text("")];
+    columns.extend(waits.changes.iter().map(|change| Column::number(&change.to_string(), "")));
+    let mut rows = Vec::new();
+    for of_flows in waits.points.chunks(waits.changes.len()) {
+        let flows = of_flows.first().map_or(0, |wait| wait.flows);
+        let line = |what: &str, first: String, cell: &dyn Fn(&Wait) -> Option<f64>| {
+            let cells = of_flows.iter().map(|wait| number_or_dash(cell(wait)));
+            [first, what.to_string()].into_iter().chain(cells).collect::<Vec<_>>()
+        };
+        rows.push(line("bound, fluid model", flows.to_string(), &|wait| wait.fluid_ms));
+        rows.push(line("bound, packets", String::new(), &|wait| wait.packets_ms));
+        rows.push(line("packets on stairs", String::new(), &|wait| Some(wait.stairs_ms)));
+    }
+    format!(
+        "{}\n{}\n\n{}\nNo link of the class makes a packet wait longer than its bound. The stairs are one link of it.\n",
+        screen.bold(title),
+        screen.dim(&facts),
+        table::render(&columns, &rows, screen)
+    )
 }
 
 /// One point: the model and the packets over time.
