@@ -209,8 +209,6 @@ fn the_tables_of_abc_that_tunes_itself_are_those_of_the_kept_verdicts() {
 type Held = (&'static str, usize, &'static str, &'static str, &'static [usize]);
 
 const HELD: &[Held] = &[
-    ("B-F6d: BMCC's with a buffer", 4, "B-F6d", "BMCC uses more than 95 %", &[0, 1, 2, 3]),
-    ("B-T2: share of the ACKs that carry", 4, "B-T2", "12.9 % of the ACKs carry the load", &[0]),
     ("ABC-F7a: utilization of Copa", 5, "ABC-F7a", "Copa's delay is comparable", &[2]),
     ("ABC-F8, F17: ABC's throughput", 5, "ABC-F8", "ABC has 50 % more throughput than Copa", &[0]),
     ("ABC-F8: ABC's 95th percentile", 5, "ABC-F8", "ABC's 95th percentile delay is 17 % above Copa", &[0]),
@@ -230,9 +228,12 @@ const HELD: &[Held] = &[
     ("measured | 1.00", 6, "ABC-F12", "The share of the flow of 20 ms", &[4]),
     ("measured | 1.00", 7, "ABC-F12", "The share of the flow of 20 ms", &[5]),
     ("Q-T4: QUIC-DC at 20 to 80 % and Westwood+", 4, "Q-T4", "QUIC-DC at 80 %: goodput", &[0]),
-    ("B-F6d: use of the link with a buffer of one BDP, SACK", 3, "B-F6d", "SACK uses only 80 %", &[0]),
-    ("the same, CUBIC", 3, "B-F6d", "CUBIC uses only 80 %", &[0]),
-    ("the same, CTCP", 3, "B-F6d", "CTCP uses only 80 %", &[0]),
+    ("B-F6d since the switch", 2, "B-F6d", "SACK uses only 80 %", &[0]),
+    ("B-F6d since the switch", 3, "B-F6d", "CUBIC uses only 80 %", &[0]),
+    ("B-F6d since the switch", 4, "B-F6d", "CTCP uses only 80 %", &[0]),
+    ("B-F6d since the switch", 5, "B-F6d", "XCP uses more than 95 %", &[4]),
+    ("Q-T4: goodput in Mbit/s of Cubic", 4, "Q-T4", "Cubic: goodput", &[0]),
+    ("Q-T4: loss of Cubic", 4, "Q-T4", "Cubic: loss", &[0]),
 ];
 
 #[test]

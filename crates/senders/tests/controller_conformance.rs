@@ -35,6 +35,7 @@ const VARIANTS: &[(&str, &[(&str, &str)])] = &[
     ("abc", &[("other", "vivace")]),
     ("vegas", &[("slow_start", "every")]),
     ("vivace", &[("variant", "kernel")]),
+    ("cubic", &[("rules", "mvfst")]),
     ("cubic", &[("hystart", "plusplus"), ("ecn", "true"), ("horizon", "min_rtt")]),
     ("xcp", &[("demand", "5Mbps")]),
     ("external", &[("cwnd", "3pkt"), ("pacing_rate", "2Mbps"), ("ecn", "true")]),

@@ -1,4 +1,5 @@
-//! CUBIC (RFC 9438), with HyStart as Linux 6.12 tcp_cubic.c has it, or HyStart++ (RFC 9406).
+//! CUBIC (RFC 9438), with HyStart as Linux 6.12 tcp_cubic.c has it, or HyStart++ (RFC 9406); `rules=mvfst` has
+//! the rules of `mvfst.rs`.
 //!
 //! ```text
 //! W(t) = C (t - K)^3 + W_max                                                        rfc9438 4.2, Figure 1
@@ -47,10 +48,23 @@ use brakelight_core::controller::{SendDirective, SendEvent};
 use brakelight_core::ecn::Encoding;
 use brakelight_core::packet::Header;
 use brakelight_core::time::{Duration, Time};
-use brakelight_core::units::Bytes;
+use brakelight_core::units::{Bytes, Rate};
 
+use self::mvfst::Mvfst;
 use super::hystart::{self, Classic, PlusPlus};
 use super::window;
+
+mod mvfst;
+
+choices! {
+    /// Whose CUBIC.
+    pub enum Rules {
+        /// RFC 9438.
+        Rfc = "rfc",
+        /// facebook/mvfst, `QuicCubic.cpp`.
+        Mvfst = "mvfst",
+    }
+}
 
 choices! {
     /// How slow start ends before a loss ends it.
@@ -77,6 +91,8 @@ choices! {
 parameters! {
     /// CUBIC's settings.
     pub struct Config {
+        /// Whose rules hold; of the others `mvfst` heeds `c`, `beta` and `ecn` alone.
+        rules: Rules = Rules::Rfc, in .., from "rfc9438; mvfst QuicCubic.cpp";
         /// Steepness of the curve, packets per second cubed.
         c: f64 = 0.4, in 0.001..=100.0, from "rfc9438 4.1.1";
         /// What is left of the window after a loss.
@@ -159,6 +175,8 @@ pub struct Cubic {
     /// The model before the last reduction.
     before: Option<Model>,
     watch: Watch,
+    /// What holds in the place of all of the model, with the rules of mvfst.
+    mvfst: Option<Mvfst>,
     /// Smallest RTT, as Linux 6.12 tcp_cubic.c, cubictcp_acked, keeps it: samples of the first second of an
     /// epoch are left out.
     delay_min: Option<Duration>,
@@ -184,12 +202,15 @@ impl Cubic {
                 Watch::Classic(Classic::new(settings, connection.now))
             }
         };
+        let initial_pkts = connection.initial_window.as_f64() / connection.mss.as_f64();
+        let is_mvfst = matches!(config.rules, Rules::Mvfst);
+        let mvfst = is_mvfst.then(|| Mvfst::new(config.c, config.beta, initial_pkts));
         Cubic {
             config,
             mss: connection.mss,
             initial_window: connection.initial_window,
             model: Model {
-                cwnd_pkts: connection.initial_window.as_f64() / connection.mss.as_f64(),
+                cwnd_pkts: initial_pkts,
                 ssthresh_pkts: f64::INFINITY,
                 w_max_pkts: None,
                 cwnd_prior_pkts: 0.0,
@@ -197,6 +218,7 @@ impl Cubic {
             },
             before: None,
             watch,
+            mvfst,
             delay_min: None,
             last_ack: connection.now,
         }
@@ -348,6 +370,9 @@ impl Cubic {
 impl Controller for Cubic {
     #[inline]
     fn on_send(&mut self, event: &SendEvent) -> SendDirective {
+        if let Some(mvfst) = &mut self.mvfst {
+            mvfst.sent(event.number);
+        }
         match &mut self.watch {
             Watch::Off => {}
             Watch::Classic(watch) => watch.sent(event.number),
@@ -369,13 +394,18 @@ impl Controller for Cubic {
 
     #[inline(always)]
     fn on_ack(&mut self, event: &AckEvent<'_>) {
+        let growth_pkts = self.packets(event.growth);
+        if let Some(mvfst) = &mut self.mvfst {
+            mvfst.acked(event, growth_pkts);
+            return;
+        }
         self.watch(event);
         if event.in_recovery() || !event.cwnd_limited {
             self.pause(event.now);
             return;
         }
         self.last_ack = event.now;
-        let mut acked_pkts = self.packets(event.growth);
+        let mut acked_pkts = growth_pkts;
         if self.in_slow_start() {
             acked_pkts = self.slow_start(event.growth);
         }
@@ -384,12 +414,25 @@ impl Controller for Cubic {
         }
     }
 
-    fn on_loss(&mut self, _event: &LossEvent) {
+    fn on_loss(&mut self, event: &LossEvent) {
+        if let Some(mvfst) = &mut self.mvfst {
+            mvfst.lost(event.now);
+            return;
+        }
         self.reduce();
         self.model.cwnd_pkts = self.model.ssthresh_pkts;
     }
 
     fn on_timeout(&mut self, event: &TimeoutEvent) {
+        if let Some(mvfst) = &mut self.mvfst {
+            match event.kind {
+                Timeout::Pto => {}
+                // mvfst has no such timer: as RFC 9438 has it.
+                Timeout::Rto => mvfst.collapsed(1.0),
+                Timeout::PersistentCongestion => mvfst.collapsed(2.0),
+            }
+            return;
+        }
         match event.kind {
             Timeout::Pto => return,
             // rfc9438 4.8
@@ -425,20 +468,31 @@ impl Controller for Cubic {
     fn on_idle_restart(&mut self, event: &IdleEvent) {
         let ssthresh = self.ssthresh().unwrap_or(Bytes(u64::MAX));
         let (cwnd, ssthresh) = window::restarted(self.cwnd(), ssthresh, self.initial_window, event);
-        self.model.cwnd_pkts = self.packets(cwnd).max(1.0);
+        let cwnd_pkts = self.packets(cwnd);
+        if let Some(mvfst) = &mut self.mvfst {
+            mvfst.set_cwnd_pkts(cwnd_pkts);
+        }
+        self.model.cwnd_pkts = cwnd_pkts.max(1.0);
         if self.model.ssthresh_pkts.is_finite() {
             self.model.ssthresh_pkts = self.packets(ssthresh);
         }
     }
 
     fn cap_cwnd(&mut self, most: Bytes) {
-        self.model.cwnd_pkts = self.model.cwnd_pkts.min(self.packets(most)).max(1.0);
+        let most_pkts = self.packets(most);
+        if let Some(mvfst) = &mut self.mvfst {
+            mvfst.set_cwnd_pkts(mvfst.cwnd_pkts().min(most_pkts));
+        }
+        self.model.cwnd_pkts = self.model.cwnd_pkts.min(most_pkts).max(1.0);
     }
 
     fn on_mtu_change(&mut self, mss: Bytes) {
         let scale = self.mss.as_f64() / mss.as_f64();
         self.mss = mss;
         self.before = None;
+        if let Some(mvfst) = &mut self.mvfst {
+            mvfst.scale(scale);
+        }
         self.model = Model {
             cwnd_pkts: (self.model.cwnd_pkts * scale).max(1.0),
             ssthresh_pkts: (self.model.ssthresh_pkts * scale).max(2.0),
@@ -451,11 +505,17 @@ impl Controller for Cubic {
 
     #[inline]
     fn cwnd(&self) -> Bytes {
-        self.bytes(self.model.cwnd_pkts).max(self.mss)
+        let cwnd_pkts = self.mvfst.as_ref().map_or(self.model.cwnd_pkts, Mvfst::cwnd_pkts);
+        self.bytes(cwnd_pkts).max(self.mss)
     }
 
     fn ssthresh(&self) -> Option<Bytes> {
-        Some(self.bytes(self.model.ssthresh_pkts))
+        let ssthresh_pkts = self.mvfst.as_ref().map_or(self.model.ssthresh_pkts, Mvfst::ssthresh_pkts);
+        Some(self.bytes(ssthresh_pkts))
+    }
+
+    fn pacing_rate(&self) -> Option<Rate> {
+        self.mvfst.as_ref().and_then(|mvfst| mvfst.pacing_rate(self.mss))
     }
 
     #[inline]
@@ -464,6 +524,10 @@ impl Controller for Cubic {
     }
 
     fn inspect(&self, visit: &mut dyn FnMut(&'static str, f64)) {
+        if let Some(mvfst) = &self.mvfst {
+            mvfst.inspect(visit);
+            return;
+        }
         visit("w_max_pkts", self.model.w_max_pkts.unwrap_or(0.0));
         visit("w_est_pkts", self.model.epoch.map_or(0.0, |epoch| epoch.w_est_pkts));
         visit("k_s", self.model.epoch.map_or(0.0, |epoch| epoch.k_s));
