@@ -49,6 +49,7 @@ struct Call {
     delay_p95_ms: f64,
     freezes_per_minute: f64,
     mbps: f64,
+    missed_percent: f64,
 }
 
 /// One cell of the table.
@@ -110,6 +111,7 @@ impl Setting {
             delay_p95_ms: seen["frame_delay_ms_p95"],
             freezes_per_minute: seen["freezes_per_minute"],
             mbps: seen["bitrate_mbps"],
+            missed_percent: seen["frames_missed_percent"],
         }
     }
 }
@@ -153,7 +155,10 @@ fn cell(calls: Option<&Vec<Call>>) -> String {
     let (delay, low, high) = median(calls, |call| call.delay_p95_ms);
     let (freezes, few, many) = median(calls, |call| call.freezes_per_minute);
     let (mbps, ..) = median(calls, |call| call.mbps);
-    format!("{delay:.0} ({low:.0} to {high:.0}); {freezes:.1} ({few:.1} to {many:.1}); {mbps:.1}")
+    let (missed, ..) = median(calls, |call| call.missed_percent);
+    format!(
+        "{delay:.0} ({low:.0} to {high:.0}); {freezes:.1} ({few:.1} to {many:.1}); {missed:.0}; {mbps:.1}"
+    )
 }
 
 fn table(measured: &[(Setting, Vec<Call>)]) -> String {
@@ -186,7 +191,7 @@ const LEFT: f64 = 92.0;
 const ABOVE: f64 = 46.0;
 const GAP: f64 = 30.0;
 /// The axis of delays, ms, logarithmic.
-const RANGE: (f64, f64) = (30.0, 10_000.0);
+const RANGE: (f64, f64) = (30.0, 15_000.0);
 const TICKS: [f64; 5] = [50.0, 100.0, 400.0, 1_000.0, 5_000.0];
 
 /// Frame delays of all cells: a point at the median, a line over its interval.
