@@ -1,12 +1,14 @@
 //! The sizes of a call's frames: equal, or those of the statistical model of RFC 8593.
 //!
 //! ```text
-//! steady:       B = R / 8 fps, and R follows at once
-//! statistical:  R follows no sooner than tau after its last change                      rfc8593 5.1
+//! B0 = R / 8 fps
+//! steady:       B = B0, and R follows at once
+//! statistical:  R follows no sooner than tau after its last change                    rfc8593 5.1
 //!               a change by more than a half, or a key frame that is due, begins a burst of K_d frames:
-//!               the first has K_B, the others B0 (K_d - K_B/B0) / (K_d - 1), so that the mean is B0 = R / 8 fps
-//!               (at least a fifth of B0)                                                rfc8593 5.2, syncodecs
-//!               else B = B0 (1 + x), x of Laplace's distribution with mean 0 and scale SCALE_B   rfc8593 5.3
+//!               first K_B, then B0 (K_d - K_B/B0) / (K_d - 1), so that B0 is their mean
+//!               (at least a fifth of B0)                                     rfc8593 5.2, syncodecs
+//!               else B = B0 (1 + x), x of Laplace's distribution             rfc8593 5.3
+//!               with mean 0 and scale SCALE_B
 //! ```
 //!
 //! | symbol | field | unit | default | source |

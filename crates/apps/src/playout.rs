@@ -65,7 +65,8 @@ mod tests {
         }
     }
 
-    /// Delays of 40 and 60 ms in turn: in the long run d is 50 ms and v 10 ms, so frames are shown after 90 ms.
+    /// Delays of 40 and 60 ms in turn: in the long run d is 50 ms and v 10 ms, so frames are shown after
+    /// 90 ms.
     #[test]
     fn jitter_makes_frames_wait_for_four_variations() {
         let mut playout = Playout::default();

@@ -162,8 +162,8 @@ pub struct Call {
     pub pause_at: Duration,
     /// For how long it pauses; 0 for no pause.
     pub pause_for: Duration,
-    /// Whether the encoder is the statistical one of RFC 8593; otherwise it follows at once, and all frames of
-    /// a rate have the same size.
+    /// Whether the encoder is the statistical one of RFC 8593. Any other follows at once, and all frames of a
+    /// rate have the same size.
     pub statistical: bool,
     /// Size of a key frame of the statistical encoder.
     pub key_frame: Bytes,
