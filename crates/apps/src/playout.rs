@@ -3,17 +3,20 @@
 //!
 //! ```text
 //! d = a d + (1 - a) n,   v = a v + (1 - a) |d - n|          ramjee94, algorithm 1
+//! a = min(0.998002, 1 - 1/i) for frame i                    D3
 //! shown at t + d + 4 v, or when it arrives if that is later
 //! ```
 //!
 //! | symbol | field | unit | default | source |
 //! |---|---|---|---|---|
 //! | t, n | - | time | - | a frame's capture, and how long it took |
-//! | a | `WEIGHT` | 1 | 0.998002 | ramjee94, as rfc793's filter of round trips |
-//! | d, v | `delay_s`, `variation_s` | s | the first frame's delay, 0 | ramjee94 |
+//! | a | `WEIGHT` | 1 | 0.998002 | ramjee94 |
+//! | d, v | `delay_s`, `variation_s` | s | 0 | ramjee94 |
 //!
 //! Deviations: D1 it adapts with every frame, where the paper does between talkspurts: video has none. D2 no
-//! frame waits beyond the deadline of the call, nor is one shown before the frame that precedes it.
+//! frame waits beyond the deadline of the call, nor is one shown before the frame that precedes it. D3 the
+//! first 500 frames are averaged alike. The paper's filter starts from the first frame, and at the start of a
+//! call that one is late: it would be remembered for 17 s.
 
 use brakelight_core::time::{Duration, Time};
 
@@ -25,7 +28,8 @@ const VARIATIONS: f64 = 4.0;
 /// A jitter buffer, by what it does to times.
 #[derive(Clone, Debug, Default)]
 pub struct Playout {
-    delay_s: Option<f64>,
+    frames: u64,
+    delay_s: f64,
     variation_s: f64,
     shown_at: Time,
 }
@@ -35,10 +39,11 @@ impl Playout {
     /// order.
     pub fn show_at(&mut self, taken_at: Time, now: Time, deadline: Duration) -> Time {
         let taken_s = now.since(taken_at).as_secs_f64();
-        let delay_s = self.delay_s.map_or(taken_s, |delay_s| WEIGHT * delay_s + (1.0 - WEIGHT) * taken_s);
-        self.delay_s = Some(delay_s);
-        self.variation_s = WEIGHT * self.variation_s + (1.0 - WEIGHT) * (delay_s - taken_s).abs();
-        let planned = Duration::from_secs_f64(delay_s + VARIATIONS * self.variation_s).min(deadline);
+        self.frames += 1;
+        let weight = WEIGHT.min(1.0 - 1.0 / self.frames as f64);
+        self.delay_s = weight * self.delay_s + (1.0 - weight) * taken_s;
+        self.variation_s = weight * self.variation_s + (1.0 - weight) * (self.delay_s - taken_s).abs();
+        let planned = Duration::from_secs_f64(self.delay_s + VARIATIONS * self.variation_s).min(deadline);
         self.shown_at = self.shown_at.max(now).max(taken_at + planned);
         self.shown_at
     }
@@ -78,6 +83,17 @@ mod tests {
         }
         let waited_ms = shown_at.since(ms(33 * 9_999)).as_millis_f64();
         assert!((waited_ms - 90.0).abs() < 0.1, "{waited_ms}");
+    }
+
+    /// 300 ms once, then 50 ms: after a hundred frames d is 52.5 ms.
+    #[test]
+    fn the_first_frame_is_soon_forgotten() {
+        let mut playout = Playout::default();
+        for frame in 0..100 {
+            let taken = Duration::from_millis(if frame == 0 { 300 } else { 50 });
+            playout.show_at(ms(33 * frame), ms(33 * frame) + taken, DEADLINE);
+        }
+        assert!((playout.delay_s - 0.0525).abs() < 1e-9, "{}", playout.delay_s);
     }
 
     #[test]

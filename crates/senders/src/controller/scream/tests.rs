@@ -277,11 +277,11 @@ fn a_queue_that_others_fill_raises_the_target_if_asked() {
     assert_near(target_s(&[], 150), 0.06, 1e-9);
 }
 
-/// The authors' README, figure 1: rate = 2/p MSS 8 / RTT, for 1360 B and 25 ms, and what their code reaches.
-/// They read 18 Mbit/s at 5 % and 45 at 2 %. Their figure is of 2023; draft -01 has another filter of the
-/// share, which stays above it, so that less is reached.
+/// The authors' README, figure 1: their code of 2023 kept W at 2/p packets, two marks per round trip. Draft -01
+/// averages the share faster upwards than downwards, and its section 6 says that fewer marks may suffice.
 #[test]
-fn two_marks_per_round_trip_hold_the_window() {
+fn the_window_is_as_large_as_the_share_of_marks_is_small() {
+    let mut ratios = Vec::new();
     for share in [0.02, 0.05, 0.1] {
         let mut scream = standing(&[("ecn", "l4s")], 40);
         let mut random = Random::stream(3, "marks");
@@ -296,8 +296,9 @@ fn two_marks_per_round_trip_hold_the_window() {
             }
         }
         let ratio = sum / f64::from(count) / (2.0 / share);
-        assert!((0.4..1.3).contains(&ratio), "{share}: {ratio} of 2/p");
+        ratios.push(ratio);
     }
+    assert!(ratios.iter().all(|ratio| (0.45..0.5).contains(ratio)), "{ratios:?} of 2/p");
 }
 
 #[test]
