@@ -277,8 +277,8 @@ fn a_queue_that_others_fill_raises_the_target_if_asked() {
     assert_near(target_s(&[], 150), 0.06, 1e-9);
 }
 
-/// The authors' README, figure 1: their code of 2023 kept W at 2/p packets, two marks per round trip. Draft -01
-/// averages the share faster upwards than downwards, and its section 6 says that fewer marks may suffice.
+/// The authors' README, figure 1: their code of 2023 kept W at 2/p packets, two marks per round trip. Draft
+/// -01 averages the share faster upwards than downwards. Its section 6 says that fewer marks may suffice.
 #[test]
 fn the_window_is_as_large_as_the_share_of_marks_is_small() {
     let mut ratios = Vec::new();
