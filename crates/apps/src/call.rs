@@ -18,14 +18,20 @@
 //! | - | `pause_at`, `pause_for` | time | 0 | rfc8867 5.8: when no frame is taken, and for how long |
 //! | share | - | 1 | 0.95 | room for headers |
 //! | patience | - | time | deadline / 2 | own choice |
+//! | - | `statistical`, `key_frame`, `key_interval` | - | off | [`encoder`](crate::encoder), rfc8593 |
+//! | - | `jitter_buffer` | - | off | [`playout`](crate::playout) |
 //!
 //! Outcome: `bitrate_mbps` (of shown frames), `frames_shown`, `frames_late_percent` (of those that arrived),
 //! `frames_skipped_percent` (of those taken), `frame_delay_ms_mean`, `_p50`, `_p95`, `_p99` (capture to
 //! arrival of all that arrived), `freezes`, `freeze_ms` (total length of the gaps that count as freezes),
-//! `freeze_percent` of the call. A pause is no part of the call.
+//! `freeze_percent` of the call. A pause is no part of the call. With a jitter buffer also
+//! `playout_delay_ms_mean`, `_p50`, `_p95`, `_p99` (capture to display of those shown), `freezes_per_minute`,
+//! `freeze_ms_mean` (of one freeze), and `frames_missed_percent` (of those taken: skipped, late, or still
+//! missing after the deadline).
 //!
 //! Deviations: D1 frames travel in one stream, in order, also under QUIC, and are sent again when lost; a
-//! media transport would give up on late ones. D2 all frames of a rate have the same size: no key frames.
+//! media transport would give up on late ones. D2 without `statistical` all frames of a rate have the same
+//! size.
 
 use std::collections::VecDeque;
 
@@ -34,6 +40,8 @@ use brakelight_core::units::{Bytes, Rate};
 
 use crate::application::Application;
 use crate::distribution::{Distribution, visit_distribution};
+use crate::encoder::Encoder;
+use crate::playout::Playout;
 use crate::socket::Socket;
 use crate::traffic::Call as Config;
 
@@ -57,6 +65,8 @@ struct Frame {
 #[derive(Clone, Debug)]
 pub struct Call {
     config: Config,
+    encoder: Encoder,
+    playout: Playout,
     beat_at: Time,
     /// Beats of the camera, those of the pause among them.
     beats: u64,
@@ -76,12 +86,16 @@ pub struct Call {
     freezes: u64,
     frozen: Duration,
     delays: Distribution,
+    /// From capture to display.
+    playouts: Distribution,
 }
 
 impl Call {
     /// Returns a call that has not started.
     pub fn new(config: Config) -> Self {
         Call {
+            encoder: Encoder::new(config),
+            playout: Playout::default(),
             config,
             beat_at: Time::MAX,
             beats: 0,
@@ -100,11 +114,12 @@ impl Call {
             freezes: 0,
             frozen: Duration::ZERO,
             delays: Distribution::default(),
+            playouts: Distribution::default(),
         }
     }
 
-    /// The encoder's rate for the next frame; `None` to skip it.
-    fn encode(&self, socket: &impl Socket) -> Option<Rate> {
+    /// The rate for the next frame; `None` to skip it.
+    fn wanted(&self, socket: &impl Socket) -> Option<Rate> {
         let Some(rate) = socket.rate().filter(|&rate| rate > Rate::ZERO) else {
             // Nothing is known of the path: the first frame goes out small, the rest wait for its answer.
             return (socket.unsent() == Bytes::ZERO).then_some(self.config.min_rate);
@@ -149,9 +164,9 @@ impl Call {
         }
         self.beats += 1;
         self.taken += 1;
-        match self.encode(socket) {
+        match self.wanted(socket) {
             Some(rate) => {
-                let size = Bytes((rate.bps() / 8 / u64::from(self.config.fps)).max(1));
+                let size = self.encoder.encode(now, rate, socket.random());
                 self.written += size.0;
                 self.flying.push_back(Frame { taken_at: now, due: self.written, size: size.0 });
                 socket.write(size);
@@ -159,6 +174,27 @@ impl Call {
             None => self.skipped += 1,
         }
         self.beat_at = self.started_at + self.beat(self.beats);
+    }
+
+    /// What a viewer with a jitter buffer sees.
+    fn visit_playout(&self, now: Time, length: Duration, visit: &mut dyn FnMut(&'static str, f64)) {
+        visit_distribution(
+            &self.playouts,
+            ["playout_delay_ms_mean", "playout_delay_ms_p50", "playout_delay_ms_p95", "playout_delay_ms_p99"],
+            visit,
+        );
+        if !length.is_zero() {
+            visit("freezes_per_minute", 60.0 * self.freezes as f64 / length.as_secs_f64());
+        }
+        if self.freezes > 0 {
+            visit("freeze_ms_mean", self.frozen.as_millis_f64() / self.freezes as f64);
+        }
+        if self.taken > 0 {
+            let is_overdue = |frame: &&Frame| now.since(frame.taken_at) > self.config.deadline;
+            let missing = self.flying.iter().filter(is_overdue).count() as u64;
+            let missed = self.skipped + self.late + missing;
+            visit("frames_missed_percent", 100.0 * missed as f64 / self.taken as f64);
+        }
     }
 
     fn show(&mut self, now: Time, size: u64) {
@@ -215,7 +251,13 @@ impl Application for Call {
             if delay > self.config.deadline {
                 self.late += 1;
             } else {
-                self.show(now, frame.size);
+                let shown_at = if self.config.jitter_buffer {
+                    self.playout.show_at(frame.taken_at, now, self.config.deadline)
+                } else {
+                    now
+                };
+                self.playouts.record(shown_at.since(frame.taken_at));
+                self.show(shown_at, frame.size);
             }
         }
     }
@@ -244,6 +286,9 @@ impl Application for Call {
         visit("freeze_ms", self.frozen.as_millis_f64());
         if !length.is_zero() {
             visit("freeze_percent", 100.0 * self.frozen.as_secs_f64() / length.as_secs_f64());
+        }
+        if self.config.jitter_buffer {
+            self.visit_playout(now, length, visit);
         }
     }
 }

@@ -24,6 +24,8 @@
 //! | [`any`] | the enum of all applications |
 //! | [`custom`] | applications that a program adds at run time |
 //! | [`distribution`] | delays seen so far: mean, quantiles, maximum |
+//! | [`encoder`] | the sizes of a call's frames |
+//! | [`playout`] | when a call's frames are shown |
 
 #![forbid(unsafe_code)]
 
@@ -33,10 +35,12 @@ pub mod bulk;
 pub mod call;
 pub mod custom;
 pub mod distribution;
+pub mod encoder;
 pub mod game;
 mod histogram;
 pub mod paced;
 pub mod phases;
+pub mod playout;
 pub mod request_response;
 mod requests;
 pub mod short_flows;

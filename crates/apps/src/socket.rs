@@ -47,7 +47,7 @@ pub trait Socket {
     /// Returns the payload that arrived at the other end with nothing missing before it.
     fn delivered(&self) -> Bytes;
 
-    /// Returns how fast the controller lets the flow send; `None` until the RTT is known.
+    /// Returns how fast the controller lets the application send; `None` until the RTT is known.
     fn rate(&self) -> Option<Rate>;
 
     /// Returns the flow's stream of random numbers.

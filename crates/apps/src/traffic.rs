@@ -162,6 +162,15 @@ pub struct Call {
     pub pause_at: Duration,
     /// For how long it pauses; 0 for no pause.
     pub pause_for: Duration,
+    /// Whether the encoder is the statistical one of RFC 8593. Any other follows at once, and all frames of a
+    /// rate have the same size.
+    pub statistical: bool,
+    /// Size of a key frame of the statistical encoder.
+    pub key_frame: Bytes,
+    /// Time between key frames of the statistical encoder; 0 for none but where its rate jumps.
+    pub key_interval: Duration,
+    /// Whether frames wait in a jitter buffer until their time to be shown comes.
+    pub jitter_buffer: bool,
 }
 
 impl SizeLaw {
@@ -199,7 +208,7 @@ impl Default for Video {
 
 impl Default for Call {
     /// 150 kbit/s to 2.5 Mbit/s, 30 frames a second, shown when they arrive within 400 ms (ITU-T G.114's
-    /// limit), without a pause.
+    /// limit), without a pause, with frames of equal size and no jitter buffer.
     fn default() -> Self {
         Call {
             min_rate: Rate::from_bps(150_000),
@@ -208,6 +217,10 @@ impl Default for Call {
             deadline: Duration::from_millis(400),
             pause_at: Duration::ZERO,
             pause_for: Duration::ZERO,
+            statistical: false,
+            key_frame: Bytes(13_500),
+            key_interval: Duration::ZERO,
+            jitter_buffer: false,
         }
     }
 }

@@ -141,6 +141,13 @@ dispatched! {
             None
         }
 
+        /// Returns at what rate the application may produce payload, where that is not the rate of pacing: a
+        /// control for media paces faster than its encoder produces, so that a large frame leaves soon.
+        /// `None` stands for the pacing rate, or without one the window per smoothed RTT.
+        fn media_rate(&self) -> Option<Rate> {
+            None
+        }
+
         /// Returns how many bytes may leave together, at most, where packets are paced; `None` leaves it to
         /// the host. The name is BBR's (draft-ietf-ccwg-bbr, `BBR.send_quantum`). The hosts of QUIC keep to
         /// it, but hold no single packet back for it; TCP's spaces each packet by itself.

@@ -5,8 +5,8 @@
 //! brakelight evaluate cubic newreno westwood ctcp vegas copa vivace bbr bbr2 bbr3 verus sprout gcc nada \
 //!   quicdc abc bmcc --format json > docs/evaluation.json
 //! brakelight evaluate bbr bbr2 bbr3 --kit bbr --format json > docs/evaluation-bbr.json
-//! brakelight evaluate gcc nada cubic newreno westwood vegas copa bbr bbr2 bbr3 vivace prague quicdc abc \
-//!   bmcc --kit media --format json > docs/evaluation-media.json
+//! brakelight evaluate gcc nada scream cubic newreno westwood vegas copa bbr bbr2 bbr3 vivace prague quicdc \
+//!   abc bmcc --kit media --format json > docs/evaluation-media.json
 //! BRAKELIGHT_BLESS=1 cargo test -p brakelight-lab --test evaluation
 //! ```
 

@@ -70,6 +70,11 @@ fn nada() {
 }
 
 #[test]
+fn scream() {
+    page("scream");
+}
+
+#[test]
 fn ctcp() {
     page("ctcp");
 }

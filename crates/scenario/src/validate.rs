@@ -572,7 +572,9 @@ impl Check {
                 self.part("fps", call.fps, 1..=240)?;
                 self.part("deadline", call.deadline, NS..=TRIP)?;
                 self.part("pause_at", call.pause_at, Duration::ZERO..=RUN)?;
-                self.part("pause_for", call.pause_for, Duration::ZERO..=RUN)
+                self.part("pause_for", call.pause_for, Duration::ZERO..=RUN)?;
+                self.part("key_frame", call.key_frame, Bytes(1)..=Bytes(10_000_000))?;
+                self.part("key_interval", call.key_interval, Duration::ZERO..=RUN)
             }
         }
     }

@@ -117,6 +117,9 @@ macro_rules! controllers {
             Nada(nada::Nada) = "nada",
                 "NADA: a call's rate by queueing delay, losses and marks together (RFC 8698)",
                 needs { feedback: "receive_times", receive_times: true, host: Host::Quic, rate: true, grows_unused: true };
+            Scream(scream::Scream) = "scream",
+                "SCReAM v2: a call's rate by a reference window, which L4S marks, losses and queueing delay lower (draft-ietf-ccwg-rfc8298bis-screamv2)",
+                needs { feedback: "receive_times", receive_times: true, host: Host::Quic, rate: true, grows_unused: true };
             External(external::External) = "external",
                 "Driven from outside: window and pacing rate stay as they were set, whatever happens",
                 needs { feedback: "accecn", driven: true, grows_unused: true };

@@ -23,6 +23,11 @@ const VARIANTS: &[(&str, &[(&str, &str)])] = &[
     ("quicdc", &[("baseline", "minimum"), ("threshold", "10%")]),
     ("gcc", &[("initial_rate", "5Mbps"), ("probing", "false"), ("window", "10")]),
     ("nada", &[("ecn", "true"), ("max_rate", "20Mbps"), ("baseline", "minimum")]),
+    ("scream", &[("ecn", "l4s"), ("reduce_jitter", "true"), ("max_rate", "20Mbps")]),
+    (
+        "scream",
+        &[("ecn", "classic"), ("loss_threshold", "0.01"), ("limit_undershoot", "true"), ("compete", "true")],
+    ),
     ("westwood", &[("reduction", "linux"), ("filter", "fast")]),
     ("abc", &[("other", "newreno")]),
     ("abc", &[("other", "vegas")]),

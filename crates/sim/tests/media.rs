@@ -1,5 +1,5 @@
-//! The controllers of calls, GCC and NADA, on the modelled host: rate and delay where the capacity varies,
-//! and what two flows get (RFC 8867 5.1, 5.4).
+//! The controllers of calls, GCC, NADA and SCReAM, on the modelled host: rate and delay where the capacity
+//! varies, what two flows get (RFC 8867 5.1, 5.4), and what SCReAM's authors published.
 
 use brakelight_scenario::file::read;
 use brakelight_scenario::outcome::{FlowSeries, Outcome};
@@ -11,11 +11,41 @@ const VARIABLE: &str =
     r#"steps = [["40s", "1Mbps"], ["20s", "2.5Mbps"], ["20s", "600kbps"], ["20s", "1Mbps"]]"#;
 /// When the capacity changes, and the capacity from then on, in s and Mbit/s.
 const PHASES: [(usize, usize, f64); 4] = [(0, 40, 1.0), (40, 60, 2.5), (60, 80, 0.6), (80, 100, 1.0)];
-const CONTROLLERS: [&str; 2] = ["gcc:max_rate=1.5Mbps", "nada"];
+const PAGES: [&str; 3] = ["gcc", "nada", "scream"];
+const CONTROLLERS: [&str; 3] = ["gcc:max_rate=1.5Mbps", "nada", "scream:max_rate=1.5Mbps"];
 
 const CALL: &str =
     r#"{ kind = "call", min_rate = "150kbps", max_rate = "1.5Mbps", fps = 30, deadline = "400ms" }"#;
 const BULK: &str = r#""backlogged""#;
+
+/// What a controller is tried with, by name. SCReAM is for media alone: it paces half as fast again as its
+/// target, which a backlogged flow takes for its rate.
+fn traffics(controller: &str) -> &'static [(&'static str, &'static str)] {
+    if controller.starts_with("scream") {
+        &[("a call", CALL)]
+    } else {
+        &[("backlogged", BULK), ("a call", CALL)]
+    }
+}
+
+/// SCReAM's example: 50 Mbit/s, 25 ms, DualPI2, 50 frames a second.
+const EXAMPLE: &str = r#"
+duration = "20s"
+measure_from = "5s"
+record = { series = true, bin = "100ms", flow_delays = true }
+[[link]]
+name = "link"
+rate = "50Mbps"
+buffer = "1MB"
+queue = "dualpi2"
+[[flow]]
+controller = "scream:{ecn}max_rate=100Mbps"
+host = "quic"
+mss = "1300B"
+rtt = "25ms"
+path = ["link"]
+traffic = { kind = "call", min_rate = "1Mbps", max_rate = "100Mbps", fps = 50 }
+"#;
 
 const BESIDE: &str = r#"
 duration = "120s"
@@ -67,7 +97,7 @@ fn variable(controller: &str) -> String {
     let mut table = String::from(
         "| traffic | rate at 1, 2.5, 0.6 and 1 Mbit/s, last half of each | queueing delay mean / p95 ms | lost % |\n|---|---|---|---|\n",
     );
-    for (name, traffic) in [("backlogged", BULK), ("a call", CALL)] {
+    for (name, traffic) in traffics(controller) {
         let outcome = outcome(VARIABLE, 100, &[(controller, &format!("traffic = {traffic}"))]);
         let rates =
             PHASES.map(|(from, to, _)| format!("{:.2}", throughput(&outcome, 0, (from + to) / 2, to)));
@@ -92,12 +122,14 @@ fn row(name: &str, rates: &str, outcome: &Outcome) -> String {
 
 /// RFC 8867 5.4, for two flows
 fn two_flows(controller: &str, mbps: u32) -> Outcome {
-    outcome(&format!("rate = \"{mbps}Mbps\""), 120, &[(controller, ""), (controller, "start = \"20s\"")])
+    let traffic = format!("traffic = {}", traffics(controller)[0].1);
+    let second = format!("{traffic}\nstart = \"20s\"");
+    outcome(&format!("rate = \"{mbps}Mbps\""), 120, &[(controller, &traffic), (controller, &second)])
 }
 
 #[test]
 fn pages_say_what_happens_where_the_capacity_varies() {
-    for (page, controller) in ["gcc", "nada"].into_iter().zip(CONTROLLERS) {
+    for (page, controller) in PAGES.into_iter().zip(CONTROLLERS) {
         check(page, "variable", &variable(controller));
     }
 }
@@ -130,7 +162,7 @@ fn the_page_says_what_gcc_keeps_beside_cubic() {
 #[test]
 fn the_rate_follows_the_capacity_and_the_buffer_stays_almost_empty() {
     for controller in CONTROLLERS {
-        for traffic in [BULK, CALL] {
+        for (_, traffic) in traffics(controller) {
             let outcome = outcome(VARIABLE, 100, &[(controller, &format!("traffic = {traffic}"))]);
             for (from, to, capacity) in PHASES {
                 let share = throughput(&outcome, 0, (from + to) / 2, to) / f64::min(capacity, 1.5);
@@ -139,8 +171,10 @@ fn the_rate_follows_the_capacity_and_the_buffer_stays_almost_empty() {
             }
             let delay = outcome.run.queueing_delay_ms.expect("packets");
             assert!(delay.p50 < 30.0 && delay.p95 < 300.0, "{controller} {traffic}: {delay:?}");
-            // GCC empties the buffer within two seconds of the fall; NADA's gradual update takes longer.
-            assert!(controller == "nada" || delay.p95 < 50.0, "{controller} {traffic}: {delay:?}");
+            // GCC empties the buffer within two seconds of the fall; NADA's gradual update takes longer, and
+            // SCReAM answers delay from 30 ms on.
+            let is_gcc = controller.starts_with("gcc");
+            assert!(!is_gcc || delay.p95 < 50.0, "{controller} {traffic}: {delay:?}");
             assert!(outcome.run.loss_percent < 1.0, "{controller} {traffic}: {}", outcome.run.loss_percent);
         }
     }
@@ -165,13 +199,45 @@ fn nada_stands_where_its_congestion_is_what_its_rate_deserves() {
 /// RFC 8867 5.4: neither flow starves, and the link is used.
 #[test]
 fn two_flows_of_a_kind_share_the_link() {
-    for (controller, largest) in CONTROLLERS.into_iter().zip([2.0, 1.25]) {
+    for (controller, largest) in CONTROLLERS.into_iter().zip([2.0, 1.25, 2.0]) {
         let outcome = two_flows(controller, 2);
         let rates = [0, 1].map(|flow| throughput(&outcome, flow, 60, 120));
         let ratio = rates[0].max(rates[1]) / rates[0].min(rates[1]);
         assert!(ratio < largest, "{controller}: {rates:?}");
         assert!(rates[0] + rates[1] > 0.85 * 2.0, "{controller}: {rates:?}");
         let delay = outcome.run.queueing_delay_ms.expect("packets");
-        assert!(delay.p95 < 50.0, "{controller}: {delay:?}");
+        // SCReAM's reaction is full at 60 ms.
+        let most = if controller.starts_with("scream") { 2.0 * 60.0 } else { 50.0 };
+        assert!(delay.p95 < most, "{controller}: {delay:?}");
+    }
+}
+
+/// EricssonResearch/scream, examples/trace-dualpi-50Mbps-25ms-*.txt at 4e99c88 (May 2025): from 5 s to 20 s
+/// its columns 7 and 2 have these means, and column 13 passes 30 Mbit/s at this time.
+#[test]
+fn scream_sends_about_what_its_authors_published() {
+    let mut table = String::from(
+        "| | throughput Mbit/s | queueing delay mean / p95 ms | 30 Mbit/s after s |\n|---|---|---|---|\n",
+    );
+    let mut measured = Vec::new();
+    for (name, ecn, published) in
+        [("with L4S", "ecn=l4s,", (38.4, 0.9, 1.7, 2.2)), ("without", "", (43.0, 5.9, 17.0, 2.2))]
+    {
+        let scenario = read("example.toml", &EXAMPLE.replace("{ecn}", ecn)).expect("a scenario");
+        let outcome = run(&scenario, &Traces::new()).expect("a scenario that runs");
+        let delay = outcome.run.queueing_delay_ms.expect("packets");
+        let bins = &series(&outcome, 0).throughput_mbps;
+        let passed = bins.iter().position(|&mbps| mbps > 30.0).expect("it passes 30 Mbit/s");
+        let ours = (outcome.run.flows[0].throughput_mbps, delay.mean, delay.p95, passed as f64 / 10.0);
+        for (what, (mbps, mean, p95, seconds)) in [("published", published), ("here", ours)] {
+            table += &format!("| {name}, {what} | {mbps:.1} | {mean:.1} / {p95:.1} | {seconds:.1} |\n");
+        }
+        measured.push((published, ours));
+    }
+    check("scream", "published", &table);
+    for (published, ours) in measured {
+        assert!((ours.0 / published.0 - 1.0).abs() < 0.25, "throughput: {ours:?}, {published:?}");
+        assert!(ours.1 < 2.0 * published.1 && ours.2 < 2.0 * published.2, "delay: {ours:?}, {published:?}");
+        assert!(ours.3 < 2.0 * published.3, "30 Mbit/s: {ours:?}, {published:?}");
     }
 }

@@ -206,6 +206,10 @@ impl<C: Controller> Controller for Checked<C> {
         self.inner.pacing_rate()
     }
 
+    fn media_rate(&self) -> Option<Rate> {
+        self.inner.media_rate()
+    }
+
     fn send_quantum(&self) -> Option<Bytes> {
         self.inner.send_quantum()
     }

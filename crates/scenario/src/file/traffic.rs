@@ -230,6 +230,14 @@ numbers! {
         pause_at: Quantity<Duration>, "time", "0s";
         /// For how long it pauses; 0 for no pause.
         pause_for: Quantity<Duration>, "time", "0s";
+        /// Whether the encoder is the statistical one of RFC 8593.
+        statistical: bool, "true | false", "false";
+        /// Size of a key frame of the statistical encoder.
+        key_frame: Quantity<Bytes>, "size", "13500B";
+        /// Time between key frames of the statistical encoder; 0 for none but where its rate jumps.
+        key_interval: Quantity<Duration>, "time", "0s";
+        /// Whether frames wait in a jitter buffer until their time to be shown comes.
+        jitter_buffer: bool, "true | false", "false";
     }
 }
 
@@ -339,6 +347,10 @@ impl TrafficEntry {
                     deadline: or(table.deadline, call.deadline),
                     pause_at: or(table.pause_at, call.pause_at),
                     pause_for: or(table.pause_for, call.pause_for),
+                    statistical: table.statistical.unwrap_or(call.statistical),
+                    key_frame: or(table.key_frame, call.key_frame),
+                    key_interval: or(table.key_interval, call.key_interval),
+                    jitter_buffer: table.jitter_buffer.unwrap_or(call.jitter_buffer),
                 })
             }
         })
@@ -435,6 +447,10 @@ impl From<&Traffic> for TrafficEntry {
                 deadline: Some(Quantity(call.deadline)),
                 pause_at: Some(Quantity(call.pause_at)),
                 pause_for: Some(Quantity(call.pause_for)),
+                statistical: call.statistical.then_some(true),
+                key_frame: call.statistical.then_some(Quantity(call.key_frame)),
+                key_interval: call.statistical.then_some(Quantity(call.key_interval)),
+                jitter_buffer: call.jitter_buffer.then_some(true),
             }),
         })
     }

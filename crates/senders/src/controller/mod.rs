@@ -48,6 +48,7 @@ pub mod prague;
 pub mod quicdc;
 pub mod rcp;
 mod rounds;
+pub mod scream;
 mod second;
 pub mod sprout;
 pub mod vcp;

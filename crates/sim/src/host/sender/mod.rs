@@ -257,11 +257,12 @@ impl Sender {
         self.rtt_sample.take()
     }
 
-    /// How fast the controller lets the flow send: its pacing rate, or its window per smoothed RTT.
+    /// How fast the controller lets the application send: its rate of media, or else its pacing rate, or its
+    /// window per smoothed RTT.
     pub(super) fn rate(&self) -> Option<Rate> {
         self.controller
-            .pacing_rate()
-            .and_then(Rate::paced)
+            .media_rate()
+            .or_else(|| self.controller.pacing_rate().and_then(Rate::paced))
             .or_else(|| Some(Rate::over(self.controller.cwnd(), self.smoothed_rtt()?)))
     }
 
