@@ -1,5 +1,5 @@
-//! CUBIC (RFC 9438), with HyStart as Linux 6.12 tcp_cubic.c has it, or HyStart++ (RFC 9406); `rules=mvfst` has
-//! the rules of `mvfst.rs`.
+//! CUBIC (RFC 9438), with HyStart as Linux 6.12 tcp_cubic.c has it, or HyStart++ (RFC 9406).
+//! `rules=mvfst` has the rules of `mvfst.rs`.
 //!
 //! ```text
 //! W(t) = C (t - K)^3 + W_max                                                        rfc9438 4.2, Figure 1

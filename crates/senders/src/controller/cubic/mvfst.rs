@@ -1,17 +1,17 @@
-//! CUBIC as mvfst has it (facebook/mvfst, `quic/congestion_control/QuicCubic.cpp`, of 2025), where it differs
-//! from RFC 9438:
+//! CUBIC as mvfst has it (facebook/mvfst, `quic/congestion_control/QuicCubic.cpp`, of 2025), where it
+//! differs from RFC 9438:
 //!
 //! ```text
-//! cwnd    = max(cwnd, W(t)), t from the loss                  calculateCubicCwnd; at the end of recovery W(t)
-//! W_est  += alpha acked / W_est, alpha = 3 (1 - beta) / (1 + beta) for good             onPacketAckedInSteady
-//! HyStart: min of srtt over 8 ACKs of a round >= that of the round before + clamp(it / 16, 4 ms, 16 ms)
-//!                                                                                      onPacketAckedInHystart
-//! pacing  = gain cwnd / srtt; gain = 2 in slow start, 1.25 in recovery, 1 else                     pacingGain
+//! cwnd    = max(cwnd, W(t)), t from the loss; W(t) at the end of recovery         calculateCubicCwnd
+//! W_est  += alpha acked / W_est; alpha = 3 (1 - beta) / (1 + beta) for good       onPacketAckedInSteady
+//! HyStart:  the least srtt of 8 ACKs of a round                                   onPacketAckedInHystart
+//!           >= that of the round before + clamp(it / 16, 4 ms, 16 ms)
+//! pacing  = gain cwnd / srtt; gain = 2 in slow start, 1.25 in recovery, else 1    pacingGain
 //! ```
 //!
 //! A loss below the last maximum leaves a maximum of 0.85 cwnd (`kDefaultLastMaxReductionFactor`), which is
-//! (1 + beta) / 2 of RFC 9438 with a beta of 0.7. Nothing takes back a reduction. The shift of the curve by the
-//! time that an application is idle is the host's idle restart here.
+//! (1 + beta) / 2 of RFC 9438 with a beta of 0.7. Nothing takes back a reduction. The shift of the curve by
+//! the time that an application is idle is the host's idle restart here.
 
 use brakelight_core::controller::AckEvent;
 use brakelight_core::time::{Duration, Time};
@@ -306,7 +306,7 @@ mod tests {
         assert!(mvfst.w_max_pkts.is_some_and(|w_max_pkts| close(w_max_pkts, 0.85 * 70.0)));
     }
 
-    /// Slow start from 16 packets on, with an ACK for each packet, whose smoothed RTTs are `srtt_ms` by round.
+    /// Slow start from 16 packets on, an ACK for each packet, with smoothed RTTs of `srtt_ms` by round.
     fn rounds(srtt_ms: &[u64], acks: u64) -> Mvfst {
         let mut mvfst = mvfst(16.0);
         let mut now = Time::ZERO;
