@@ -67,9 +67,9 @@ impl Setting {
         let mut all = Vec::new();
         for trace in 0..TRACES.len() {
             for is_beside in [false, true] {
-                for queue in 0..QUEUES.len() {
-                    for controller in 0..CONTROLLERS.len() {
-                        if QUEUES[queue].alone != "dualpi2" || CONTROLLERS[controller].0 != "abc" {
+                for (queue, spec) in QUEUES.iter().enumerate() {
+                    for (controller, (name, _)) in CONTROLLERS.iter().enumerate() {
+                        if spec.alone != "dualpi2" || *name != "abc" {
                             all.push(Setting { trace, is_beside, queue, controller });
                         }
                     }
