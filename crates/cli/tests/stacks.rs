@@ -182,7 +182,7 @@ mod built_in {
         }
     }
 
-    /// Two stacks and ours beside them over real sockets, each with the application that it has in simulation.
+    /// Two stacks and ours beside them over real sockets, each with its application of the simulation.
     #[cfg(target_os = "linux")]
     #[test]
     fn stacks_on_the_emulator_give_the_rows_of_their_simulation() {
