@@ -16,10 +16,11 @@ use brakelight_files::system::AsInvoker;
 use brakelight_lab::Table;
 use brakelight_lab::jobs::JobOutcome;
 use brakelight_lab::series::file_name;
+use brakelight_lab::{hosted, quinn};
 use brakelight_scenario::measure::describe_service;
 use brakelight_scenario::outcome::{Outcome, Run};
 use brakelight_scenario::problem::InputError;
-use brakelight_scenario::scenario::Scenario;
+use brakelight_scenario::scenario::{FlowSpec, Scenario};
 use brakelight_sim::Traces;
 
 use crate::arguments::{HostName, Programs};
@@ -31,12 +32,36 @@ use crate::{program, quinn_hosts, text};
 pub fn hosts(host: HostName) -> Result<Hosts, Failure> {
     match host {
         HostName::Tcp | HostName::Quic => Ok(Hosts::Kernel),
-        HostName::Quinn => {
-            let mut words = program::words()?;
-            words.push(quinn_hosts::COMMAND.into());
-            Ok(Hosts::Quic(words))
-        }
+        HostName::Quinn => quic(),
     }
+}
+
+fn quic() -> Result<Hosts, Failure> {
+    let mut words = program::words()?;
+    words.push(quinn_hosts::COMMAND.into());
+    Ok(Hosts::Quic(words))
+}
+
+/// Returns who the hosts of `scenario` are, if `host` was asked for. A controller that lives in a host from
+/// outside brings that host.
+pub fn hosts_of(scenario: &Scenario, host: Option<HostName>) -> Result<Hosts, Failure> {
+    if !scenario.flows.iter().any(is_hosted) {
+        return hosts(host.unwrap_or(HostName::Tcp));
+    }
+    quic()
+}
+
+/// Says which flow of `scenario` its stack cannot run, and why, if one lives in a host from outside. The
+/// others are then of the QUIC stack.
+pub fn check_hosted(scenario: &Scenario) -> Result<(), String> {
+    if !scenario.flows.iter().any(is_hosted) {
+        return Ok(());
+    }
+    quinn::check(scenario).and_then(|()| hosted::check(scenario))
+}
+
+fn is_hosted(flow: &FlowSpec) -> bool {
+    flow.controller.hosted().is_some()
 }
 
 /// Returns the programs that `--command` and `--server` put in place of the scenario's flow, if any.

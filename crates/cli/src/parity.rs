@@ -14,11 +14,12 @@ use brakelight_files::system::AsInvoker;
 use brakelight_lab::parity::{self, Document, Hosts, Judged, Pair, pairs, side_by_side};
 use brakelight_lab::quinn::QuicStack;
 use brakelight_lab::text::{count as counted, parity::in_words};
-use brakelight_lab::{Runner, input};
+use brakelight_lab::{Runner, Simulator, input};
 use brakelight_registry::Registry;
 use brakelight_scenario::documents::Runs;
 use brakelight_scenario::file;
 use brakelight_scenario::outcome::Run;
+use brakelight_scenario::scenario::Scenario;
 use brakelight_scenario::trace::names::Names;
 use brakelight_sim::Traces;
 use clap::{Args, ValueEnum};
@@ -38,7 +39,7 @@ use crate::{emulated, host, origin, program};
 pub struct Parity {
     /// Scenario files with one bottleneck and controllers that the hosts have [default: recordings from
     /// BRAKELIGHT_TRACES: for kernel TCP those measured with real implementations, for QUIC three of them and
-    /// a fixed link]
+    /// a fixed link, for stacks two of them and a fixed link]
     #[arg(value_name = "SCENARIO.toml")]
     pub scenarios: Vec<PathBuf>,
     /// The hosts on the emulator
@@ -71,6 +72,8 @@ pub enum RealHost {
     Tcp,
     /// QUIC, compared with its own code in simulation and with the modeled host
     Quinn,
+    /// Stacks of others, compared with their own code in simulation
+    Stacks,
 }
 
 impl RealHost {
@@ -78,13 +81,24 @@ impl RealHost {
         match self {
             RealHost::Tcp => Hosts::Tcp,
             RealHost::Quinn => Hosts::Quic,
+            RealHost::Stacks => Hosts::Outside,
         }
     }
 
-    fn profile(self) -> HostName {
+    /// The profile of the flows' hosts; of stacks none, for they bring their hosts.
+    fn profile(self) -> Option<HostName> {
         match self {
-            RealHost::Tcp => HostName::Tcp,
-            RealHost::Quinn => HostName::Quinn,
+            RealHost::Tcp => Some(HostName::Tcp),
+            RealHost::Quinn => Some(HostName::Quinn),
+            RealHost::Stacks => None,
+        }
+    }
+
+    /// What runs the flows in simulation.
+    fn runner(self) -> &'static dyn Runner {
+        match self {
+            RealHost::Tcp | RealHost::Stacks => &Simulator,
+            RealHost::Quinn => &QuicStack,
         }
     }
 }
@@ -95,26 +109,30 @@ pub fn execute(registry: &Registry, arguments: &Parity) -> Result<(), Failure> {
     let names = Names::from_environment().map_err(Failure::input)?;
     let mut traces = Traces::new();
     let pairs = match arguments.scenarios.as_slice() {
-        [] if arguments.host == RealHost::Quinn => pairs::of_quic(arguments.duration, &names, &mut traces)?,
-        [] => pairs::recordings(arguments.duration, &names, &mut traces)?,
+        [] => match arguments.host {
+            RealHost::Tcp => pairs::recordings(arguments.duration, &names, &mut traces)?,
+            RealHost::Quinn => pairs::of_quic(arguments.duration, &names, &mut traces)?,
+            RealHost::Stacks => pairs::of_outside(registry, arguments.duration, &names, &mut traces)?,
+        },
         files => {
             let pair = |file: &PathBuf| of_file(registry, file, arguments.host, &names, &mut traces);
             files.iter().map(pair).collect::<Result<_, _>>()?
         }
     };
     drop(user);
-    emulated::check_hosts(&emulated::hosts(arguments.host.profile())?)?;
+    let Some(first) = pairs.first() else {
+        let reason = "--host stacks: there is no stack in this build: build it with `--features stacks`";
+        return Err(Failure::input(reason));
+    };
+    emulated::check_hosts(&emulated::hosts_of(&first.scenario, arguments.host.profile())?)?;
     let folder = arguments.out.as_deref().map(|out| output::folder(out, arguments.force)).transpose()?;
-    let origin = origin::origin(pairs.first().map_or(1, |pair| pair.scenario.seed));
+    let origin = origin::origin(first.scenario.seed);
     let progress = Bar::default();
     let one = |pair: &Pair, seed| in_own_process(pair, arguments.host, seed);
     let emulated = side_by_side::emulate(&pairs, arguments.runs, arguments.beside, &progress, one)?;
     drop(progress);
-    let stack: Option<&dyn Runner> = match arguments.host {
-        RealHost::Tcp => None,
-        RealHost::Quinn => Some(&QuicStack),
-    };
-    let judged = parity::compare(&pairs, &emulated, &traces, stack, &Bar::default())?;
+    let (sides, runner) = (arguments.host.sides(), arguments.host.runner());
+    let judged = parity::compare(&pairs, &emulated, &traces, sides, runner, &Bar::default())?;
     let outside = judged.outside();
     let Judged { rows, table } = judged;
     let document = Document { origin: &origin, rows };
@@ -143,14 +161,31 @@ fn of_file(
     traces: &mut Traces,
 ) -> Result<Pair, Failure> {
     let mut scenario = input::scenario(registry, path)?;
-    host::set(&mut scenario, hosts.profile())
-        .map_err(|fault| Failure::input(format!("{}: {fault}", path.display())))?;
+    let in_file = |fault: String| Failure::input(format!("{}: {fault}", path.display()));
+    match hosts.profile() {
+        Some(profile) => {
+            host::set(&mut scenario, profile).map_err(in_file)?;
+        }
+        None => check_stacks(&scenario).map_err(in_file)?,
+    }
     pairs::load_traces(&mut scenario, path, names, traces)?;
-    emulated::check(&scenario, traces, emulated::hosts(hosts.profile())?).map_err(|mut error| {
+    let real = emulated::hosts_of(&scenario, hosts.profile())?;
+    emulated::check(&scenario, traces, real).map_err(|mut error| {
         error.file = Some(path.display().to_string());
         error
     })?;
     Ok(pairs::of_scenario(scenario, hosts.sides()))
+}
+
+/// Says which flow is of no stack, and why its stack cannot run one.
+fn check_stacks(scenario: &Scenario) -> Result<(), String> {
+    if let Some(flow) = scenario.flows.iter().find(|flow| flow.controller.hosted().is_none()) {
+        let (flow, controller) = (&flow.name, flow.controller.name());
+        return Err(format!(
+            "flow `{flow}`: `{controller}` lives in no stack of others: valid are those of `list hosts`"
+        ));
+    }
+    emulated::check_hosted(scenario)
 }
 
 /// One emulated run: `brakelight run --on emulator`, given the scenario on its standard input.
@@ -158,12 +193,14 @@ fn in_own_process(pair: &Pair, host: RealHost, seed: u32) -> Result<Run, Failure
     let failed = |said: &str| Failure::run(format!("{}, on the emulator: {said}", pair.label));
     let mut scenario = pair.scenario.clone();
     scenario.seed = scenario.seed.wrapping_add(u64::from(seed));
-    let host = match host {
-        RealHost::Tcp => "tcp",
-        RealHost::Quinn => "quinn",
+    let host: &[&str] = match host {
+        RealHost::Tcp => &["--host", "tcp"],
+        RealHost::Quinn => &["--host", "quinn"],
+        RealHost::Stacks => &[],
     };
     let mut child = program::command()?
-        .args(["run", "/dev/stdin", "--on", "emulator", "--host", host, "--format", "json"])
+        .args(["run", "/dev/stdin", "--on", "emulator", "--format", "json"])
+        .args(host)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -1,15 +1,17 @@
-//! `quinn-hosts`: the process that has both ends of a scenario's QUIC flows on the emulator. It runs on the
+//! `quinn-hosts`: the process that has both ends of a scenario's QUIC flows on the emulator, whether quinn is
+//! their stack or a host from outside. It runs on the
 //! inner side, where its senders' sockets are, and inherits those of its receivers from the outer side;
 //! between them lies the emulated path.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::path::PathBuf;
 
 use brakelight_emulator::inherited;
-use brakelight_lab::{input, quinn};
+use brakelight_lab::{hosted, input, quinn};
 use brakelight_quic::driver::measured::{self, FlowPlan};
 use brakelight_registry::Registry;
 use brakelight_scenario::documents::Runs;
+use brakelight_sim::host::FlowConfig;
 use brakelight_sim::simulation::flow_configs;
 use clap::Args;
 
@@ -46,9 +48,11 @@ pub fn execute(registry: &Registry, arguments: &Arguments) -> Result<(), Failure
             "{flows} flows inherit {sockets} sockets: this command is the emulator's"
         )));
     }
-    let plan = |((name, config), receiver)| {
-        let settings = quinn::settings(&config);
-        FlowPlan { name, settings, mss: config.mss, receiver }
+    let plan = |((name, config), receiver): ((String, FlowConfig), UdpSocket)| {
+        if config.controller.hosted().is_some() {
+            return hosted::plan(name, config, receiver);
+        }
+        FlowPlan::of(name, quinn::settings(&config), config.mss, receiver)
     };
     let flows = configs.into_iter().zip(receivers).map(plan).collect();
     let (run, series) = measured::run(&scenario, flows, IpAddr::V4(far)).map_err(Failure::run)?;

@@ -10,7 +10,7 @@ use brakelight_scenario::scenario::Scenario;
 use brakelight_scenario::trace::names::Names;
 use brakelight_sim::Traces;
 
-use crate::arguments::{self, Arena, Format, HostName};
+use crate::arguments::{self, Arena, Format};
 use crate::failure::Failure;
 use crate::host;
 use crate::origin;
@@ -94,12 +94,14 @@ fn on_emulator(
     // Refused before anything is made.
     let hosts = match emulated::programs(&arguments.programs)? {
         Some(hosts) => hosts,
-        None => emulated::hosts(arguments.host.unwrap_or(HostName::Tcp))?,
+        None => emulated::hosts_of(scenario, arguments.host)?,
     };
     emulated::check(scenario, traces, hosts.clone()).map_err(|mut error| {
         error.file = Some(arguments.scenario.display().to_string());
         error
     })?;
+    emulated::check_hosted(scenario)
+        .map_err(|fault| Failure::input(format!("{}: {fault}", arguments.scenario.display())))?;
     emulated::check_hosts(&hosts)?;
     let folder = arguments.out.as_deref().map(|out| output::folder(out, arguments.force)).transpose()?;
     let result = emulated::scenario(scenario, traces, &hosts, arguments.runs, folder.as_ref(), command)?;

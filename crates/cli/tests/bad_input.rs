@@ -277,6 +277,7 @@ const LINES: &[&str] = &[
     "parity good.toml --beside none",
     "parity --duration 500ms",
     "parity good.toml --host quic",
+    "parity good.toml --host stacks",
     "parity header.toml --host quinn",
     "run good.toml --host sctp",
     "run header.toml --host quinn",

@@ -89,10 +89,14 @@ mod built_in {
         let scratch = Scratch::new("stacks-refused");
         let file = "[[link]]\nname = \"up\"\nrate = \"12Mbps\"\n[[flow]]\ncontroller = \"quinn/cubic\"\npath = [\"up\"]\n";
         scratch.write("flow.toml", file);
+        scratch.write("beside.toml", format!("{file}[[flow]]\ncontroller = \"cubic\"\npath = [\"up\"]\n"));
+        scratch.write("small.toml", format!("{file}mss = \"1000B\"\n"));
         for (arguments, reason) in [
             (&["run", "flow.toml", "--host", "quinn"][..], "leave --host out"),
             (&["run", "flow.toml", "--host", "tcp"], "leave --host out"),
-            (&["run", "flow.toml", "--on", "emulator"], "Linux has no `quinn/cubic`"),
+            (&["run", "beside.toml", "--on", "emulator"], "the emulator's hosts are QUIC: valid is `quic`"),
+            (&["run", "small.toml", "--on", "emulator"], "its packets are too small for `quinn/cubic`"),
+            (&["parity", "beside.toml", "--host", "stacks"], "`cubic` lives in no stack of others"),
             (&["perf", "localhost", "--controller", "quinn/cubic"], "`quinn/cubic` runs in its own host"),
         ] {
             let output = scratch.brakelight(arguments);
@@ -176,6 +180,75 @@ mod built_in {
         for column in ["throughput_mbps", "cwnd_bytes", "inflight_bytes", "rtt_ms", "pacing_rate_bps"] {
             assert!(heading.split(',').any(|name| name == column), "{column}: {heading}");
         }
+    }
+
+    /// Two stacks and ours beside them over real sockets, each with its application of the simulation.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn stacks_on_the_emulator_give_the_rows_of_their_simulation() {
+        if !crate::support::world::can_emulate("stacks on the emulator") {
+            return;
+        }
+        let scratch = Scratch::new("stacks-emulated");
+        let mut file =
+            "duration = \"4s\"\nmeasure_from = \"1s\"\n[[link]]\nname = \"up\"\nrate = \"8Mbps\"\n\
+                        buffer = \"40pkt\"\n"
+                .to_string();
+        for (name, more) in [
+            ("quinn/cubic", ""),
+            ("s2n-quic/cubic", "traffic = { kind = \"size\", size = \"1MB\" }\n"),
+            ("newreno", "host = \"quic\"\n"),
+        ] {
+            file += &format!("[[flow]]\ncontroller = \"{name}\"\n{more}rtt = \"20ms\"\npath = [\"up\"]\n");
+        }
+        scratch.write("three.toml", &file);
+        let line = ["run", "three.toml", "--format", "json"];
+        let simulated = json(&scratch.brakelight(&line));
+        let emulated = json(&scratch.brakelight(&[&line[..], &["--on", "emulator"]].concat()));
+        let [simulated, emulated] = [simulated, emulated].map(|document| document["runs"][0].clone());
+        // The link is full in both; half and twice as much is what a busy machine may make of it.
+        for name in ["/throughput_mbps", "/queueing_delay_ms/p50"] {
+            let [here, there] =
+                [&simulated, &emulated].map(|run| run.pointer(name).and_then(Value::as_f64).unwrap());
+            assert!((0.5..2.0).contains(&(there / here)), "{name}: {there}, simulated {here}");
+        }
+        for (flow, other) in
+            emulated["flows"].as_array().unwrap().iter().zip(simulated["flows"].as_array().unwrap())
+        {
+            assert_eq!((&flow["name"], &flow["controller"]), (&other["name"], &other["controller"]));
+            assert!(flow["goodput_mbps"].as_f64().unwrap() > 0.1, "{flow}");
+            assert!(flow["rtt_ms"]["p50"].as_f64().unwrap() >= 20.0, "{flow}");
+        }
+        let completion = emulated.pointer("/flows/1/application/completion_ms").and_then(Value::as_f64);
+        assert!(completion.is_some_and(|ms| ms > 0.0), "{emulated}");
+        let reasons = emulated["unreliable_because"].to_string();
+        assert!(!reasons.contains("its connection ended"), "{reasons}");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn parity_of_a_stack_holds_it_against_itself() {
+        if !crate::support::world::can_emulate("parity of a stack") {
+            return;
+        }
+        let scratch = Scratch::new("stacks-parity");
+        let file = "duration = \"3s\"\n[[link]]\nname = \"up\"\nrate = \"8Mbps\"\nbuffer = \"40pkt\"\n\
+                    [[flow]]\ncontroller = \"noq/newreno\"\nrtt = \"20ms\"\npath = [\"up\"]\n";
+        scratch.write("one.toml", file);
+        let line = ["parity", "one.toml", "--host", "stacks", "--runs", "2", "--format", "json"];
+        let output = scratch.brakelight(&line);
+        let document: Value = serde_json::from_str(&text(&output.stdout)).unwrap();
+        let row = &document["rows"][0];
+        let cells = row["cells"].as_array().unwrap();
+        let bars: Vec<f64> =
+            cells.iter().map(|cell| cell["tolerance_percent"].as_f64().unwrap().round()).collect();
+        assert_eq!(bars, [3.0, 15.0]);
+        assert_eq!((&row["simulator"]["runs"], &row["emulator"]["runs"]), (&10.into(), &2.into()));
+        let within = cells
+            .iter()
+            .all(|cell| cell["off_percent"].as_f64().unwrap() <= cell["tolerance_percent"].as_f64().unwrap());
+        assert_eq!(row["verdict"], if within { "within" } else { "outside" });
+        assert_eq!(output.status.code(), Some(if within { 0 } else { 1 }), "{}", text(&output.stderr));
     }
 
     #[test]

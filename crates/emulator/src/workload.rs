@@ -283,7 +283,9 @@ impl Workload {
         run.flows.clear();
         run.marks = MarkCounts::default();
         (run.delivered_packets, run.dropped_packets, run.retransmitted_packets) = (0, 0, 0);
-        let HostResults { flows, rtt_ms, goodput_bytes } = self.host_results(folder)?;
+        let HostResults { flows, rtt_ms, goodput_bytes, unreliable_because } = self.host_results(folder)?;
+        run.unreliable |= !unreliable_because.is_empty();
+        run.unreliable_because.extend(unreliable_because);
         for (flow, host) in self.flows.iter().zip(flows) {
             let meter = meters.iter().find(|meter| is_of(meter, flow.port, host.local_port));
             let mut row = meter.map(|meter| crate::outcome::flow_row(meter, length)).unwrap_or_default();
@@ -376,7 +378,11 @@ impl Workload {
             program: quic::NAME,
             field,
         };
-        let mut results = HostResults { rtt_ms: run.rtt_ms, ..HostResults::default() };
+        let mut results = HostResults {
+            rtt_ms: run.rtt_ms,
+            unreliable_because: run.unreliable_because.clone(),
+            ..HostResults::default()
+        };
         let bytes = |mbps: f64, seconds: f64| (mbps * seconds * 1e6 / 8.0).round() as u64;
         results.goodput_bytes = bytes(run.goodput_mbps, run.duration_s);
         let (from, to) = (self.measure_from.as_secs_f64(), self.duration.as_secs_f64());
@@ -473,6 +479,8 @@ struct HostResults {
     rtt_ms: Option<Summary>,
     /// Payload of all flows in the measured interval.
     goodput_bytes: u64,
+    /// Why they cannot be trusted.
+    unreliable_because: Vec<String>,
 }
 
 /// The results that a host reports of its flow.

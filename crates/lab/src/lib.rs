@@ -20,6 +20,10 @@
 //! | [`fetch`] | public recordings from the network |
 //! | [`schemes`], [`input`], [`values`] | default schemes, files read, values as people write them |
 //! | [`origin`], [`error`] | where a result comes from, what can go wrong |
+#![cfg_attr(
+    all(feature = "quic", target_os = "linux"),
+    doc = "| [`hosted`] | hosts from outside over real sockets |"
+)]
 #![cfg_attr(feature = "quic", doc = "| [`quinn`] | the real QUIC stack as a host of the simulator |")]
 #![forbid(unsafe_code)]
 
@@ -37,6 +41,8 @@ pub mod fairness;
 pub mod fetch;
 pub mod figures;
 pub mod frame;
+#[cfg(all(feature = "quic", target_os = "linux"))]
+pub mod hosted;
 pub mod input;
 pub mod interval;
 pub mod jobs;

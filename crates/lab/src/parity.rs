@@ -1,7 +1,7 @@
 //! Simulator beside emulator: the same scenarios in both, each pair of numbers judged by the one table of
 //! tolerances; and where the scenario is one that was measured, the emulator against that measurement by the
 //! same table. With QUIC the simulation is twofold: the stack's own code under the simulator's clock, and the
-//! modelled host.
+//! modelled host. A host from outside is compared with itself in simulation.
 //!
 //! The emulated runs are given: whoever has an emulator makes them.
 
@@ -34,6 +34,8 @@ pub enum Hosts {
     Tcp,
     /// QUIC, beside its own code in simulation and the modelled host.
     Quic,
+    /// Hosts from outside, beside their own code in simulation.
+    Outside,
 }
 
 /// The hosts in simulation.
@@ -145,22 +147,23 @@ impl Judged {
     }
 }
 
-/// Simulates `pairs` as their `emulated` runs went, and holds both against each other. `stack` runs the code
-/// of the real QUIC stack in simulation where that is who the emulated hosts were; none where they were
-/// kernel TCP.
+/// Simulates `pairs` as their `emulated` runs by `hosts` went, and holds both against each other. `runner`
+/// runs in simulation the code that those hosts had; of kernel TCP it runs the model.
 pub fn compare(
     pairs: &[Pair],
     emulated: &[Vec<Run>],
     traces: &Traces,
-    stack: Option<&dyn Runner>,
+    hosts: Hosts,
+    runner: &dyn Runner,
     progress: &dyn Progress,
 ) -> Result<Judged, Error> {
     let simulate =
         |host, runner, what| simulate(host, runner, what, &Sets { pairs, emulated, traces }, progress);
-    let (simulated, modelled) = match stack {
-        None => (simulate(Simulated::KernelTcp, &Simulator, "simulating")?, None),
-        Some(stack) => (
-            simulate(Simulated::QuicStack, stack, "simulating, with the stack")?,
+    let (simulated, modelled) = match hosts {
+        Hosts::Tcp => (simulate(Simulated::KernelTcp, runner, "simulating")?, None),
+        Hosts::Outside => (simulate(Simulated::QuicStack, runner, "simulating, with the stack")?, None),
+        Hosts::Quic => (
+            simulate(Simulated::QuicStack, runner, "simulating, with the stack")?,
             Some(simulate(Simulated::QuicModel, &Simulator, "simulating, with the model")?),
         ),
     };
@@ -172,7 +175,7 @@ pub fn compare(
         .collect::<Result<Vec<_>, _>>()?;
     let mut sides = vec![("simulator", &simulated)];
     sides.extend(modelled.as_ref().map(|runs| ("model", runs)));
-    let table = table(pairs, &rows, &sides, emulated);
+    let table = table(pairs, &rows, &sides, emulated, hosts);
     Ok(Judged { rows, table })
 }
 
@@ -316,7 +319,13 @@ fn side(run: &Run, runs: usize) -> Side {
 }
 
 /// Every row of all sides, for a report.
-fn table(pairs: &[Pair], judged: &[Row], sides: &[(&str, &Vec<Run>)], emulated: &[Vec<Run>]) -> Table {
+fn table(
+    pairs: &[Pair],
+    judged: &[Row],
+    sides: &[(&str, &Vec<Run>)],
+    emulated: &[Vec<Run>],
+    hosts: Hosts,
+) -> Table {
     let mut runs = Vec::new();
     let mut notes = Vec::new();
     for (index, (pair, emu)) in pairs.iter().zip(emulated).enumerate() {
@@ -331,9 +340,10 @@ fn table(pairs: &[Pair], judged: &[Row], sides: &[(&str, &Vec<Run>)], emulated: 
     for row in judged.iter().filter(|row| row.verdict == Verdict::Outside) {
         notes.push(format!("{} on {}: {}.", row.scenario, row.trace, verdict(row)));
     }
-    let (simulator, real) = match sides.len() {
-        1 => ("host profile tcp", "kernel TCP"),
-        _ => ("the QUIC stack, and its model: host profile quic", "QUIC, by perf"),
+    let (simulator, real) = match hosts {
+        Hosts::Tcp => ("host profile tcp", "kernel TCP"),
+        Hosts::Quic => ("the QUIC stack, and its model: host profile quic", "QUIC, by perf"),
+        Hosts::Outside => ("the stacks' own code", "the stacks, over sockets"),
     };
     let setting = vec![
         ("simulator".to_string(), format!("median of {SEEDS} seeds, {simulator}")),

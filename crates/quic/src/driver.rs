@@ -9,7 +9,7 @@
 //! | `flow` | both ends of a connection as one state machine, with its application |
 //! | `bundle` | a flow of short connections that come and go |
 //! | `host` | either of them: what a simulator plugs in |
-//! | `sockets` | either of them over two UDP sockets, under the real clock |
+//! | `sockets` | either of them, or a flow of another stack, over two UDP sockets, under the real clock |
 //! | [`measured`] | flows over sockets from beginning to end, as rows of results |
 //! | `connection_id` | connection IDs by which many connections share a socket |
 //! | `message` | an application's messages in DATAGRAM frames |
@@ -42,4 +42,4 @@ pub use host::Host;
 pub use side::{Outgoing, Side, SideSettings};
 pub use slab::Handle;
 #[cfg(target_os = "linux")]
-pub use sockets::SocketHost;
+pub use sockets::{FlowEnds, SocketHost};

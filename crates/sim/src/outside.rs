@@ -45,10 +45,8 @@ pub enum AnyHost {
 /// # Errors
 /// The reason why the host from outside cannot have such a flow.
 pub fn host(config: FlowConfig) -> Result<AnyHost, String> {
-    Ok(match config.controller.hosted().cloned() {
-        Some(hosted) => {
-            AnyHost::Hosted(Box::new(HostedFlow::new(config, &hosted, &flow::Beacon::default())?))
-        }
+    Ok(match config.controller.hosted() {
+        Some(_) => AnyHost::Hosted(Box::new(HostedFlow::open(config)?)),
         None => AnyHost::Modelled(FlowHost::new(config)),
     })
 }

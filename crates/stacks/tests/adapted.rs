@@ -3,14 +3,14 @@
 #![cfg(feature = "stacks")]
 #![allow(clippy::print_stdout, reason = "what it measures stands in the guide")]
 
-use brakelight_registry::Registry;
+mod support;
+
 use brakelight_scenario::outcome::Run;
 use brakelight_sim::Traces;
 
 /// One flow alone for 30 s, measured from 5 s on.
 fn run(controller: &str, rate: &str, buffer: &str) -> Run {
-    let mut registry = Registry::standard();
-    brakelight_stacks::add_to(&mut registry).unwrap();
+    let mut registry = support::registry();
     let cubic = s2n_quic_core::recovery::cubic::Endpoint::default();
     brakelight_stacks::add_s2n_controller(&mut registry, "s2n-cubic", "Cubic of s2n-quic", cubic).unwrap();
     let host = if controller.contains('/') { "" } else { "host = \"quic\"\n" };

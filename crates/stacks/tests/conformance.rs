@@ -1,13 +1,10 @@
 //! The contract of hosts, for every controller of every stack, and that of controllers for s2n-quic's alone.
 #![cfg(feature = "stacks")]
 
-use brakelight_registry::Registry;
+mod support;
 
-fn registry() -> Registry {
-    let mut registry = Registry::standard();
-    brakelight_stacks::add_to(&mut registry).unwrap();
-    registry
-}
+use brakelight_registry::Registry;
+use support::registry;
 
 /// With s2n-quic's controllers as controllers of the modelled hosts.
 fn registry_with_s2n() -> Registry {

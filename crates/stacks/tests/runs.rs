@@ -1,6 +1,8 @@
 //! Runs of the stacks in the simulator: the same bytes from the same seed, whatever runs beside them.
 #![cfg(feature = "stacks")]
 
+mod support;
+
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -11,29 +13,7 @@ use brakelight_scenario::outcome::Run;
 use brakelight_scenario::scenario::Scenario;
 use brakelight_scenario::trace::names::Names;
 use brakelight_sim::Traces;
-
-const CONTROLLERS: &[&str] = &[
-    "quinn/newreno",
-    "quinn/cubic",
-    "quinn/bbr",
-    "noq/newreno",
-    "noq/cubic",
-    "noq/bbr3",
-    "s2n-quic/cubic",
-    "s2n-quic/bbr",
-    #[cfg(feature = "stacks-c")]
-    "quiche/reno",
-    #[cfg(feature = "stacks-c")]
-    "quiche/cubic",
-    #[cfg(feature = "stacks-c")]
-    "quiche/bbr2",
-];
-
-fn registry() -> Registry {
-    let mut registry = Registry::standard();
-    brakelight_stacks::add_to(&mut registry).unwrap();
-    registry
-}
+use support::{controllers, registry};
 
 fn scenario(text: &str) -> Scenario {
     brakelight_scenario::file::read_with(&registry(), "test.toml", text).unwrap()
@@ -54,8 +34,9 @@ fn drawn(seed: u64) -> Scenario {
     let mut random = Random::stream(seed, "scenario");
     let mut pick = |from: u64, to: u64| from + random.bits() % (to - from + 1);
     let (mbps, rtt, buffer) = (pick(2, 60), pick(5, 120), pick(20, 400));
-    let last = CONTROLLERS.len() as u64 - 1;
-    let [first, second] = [pick(0, last), pick(0, last)].map(|number| CONTROLLERS[number as usize]);
+    let all = controllers();
+    let last = all.len() as u64 - 1;
+    let [first, second] = [pick(0, last), pick(0, last)].map(|number| all[number as usize]);
     let (loss, start) = (pick(0, 20), pick(0, 1500));
     let traffic = if pick(0, 1) == 0 { "\"backlogged\"" } else { "\"game\"" };
     scenario(&format!(

@@ -2,27 +2,16 @@
 #![cfg(feature = "stacks")]
 #![allow(clippy::print_stdout, reason = "what it measures stands in the guide")]
 
+mod support;
+
 use std::path::Path;
 
-use brakelight_registry::Registry;
 use brakelight_scenario::outcome::Run;
 use brakelight_scenario::trace::names::Names;
 use brakelight_sim::Traces;
 
 /// Ours first, in the modelled QUIC host.
 const OURS: [&str; 3] = ["newreno", "cubic", "bbr3"];
-const STACKS: [&str; 8] = [
-    "quinn/newreno",
-    "quinn/cubic",
-    "quinn/bbr",
-    "noq/newreno",
-    "noq/cubic",
-    "noq/bbr3",
-    "s2n-quic/cubic",
-    "s2n-quic/bbr",
-];
-const IN_C: &[&str] =
-    if cfg!(feature = "stacks-c") { &["quiche/reno", "quiche/cubic", "quiche/bbr2"] } else { &[] };
 /// What the link is, and the buffer: of the fixed ones, one bandwidth-delay product.
 const LINKS: [(&str, &str); 6] = [
     ("trace = \"lte-driving\"", "250pkt"),
@@ -37,8 +26,7 @@ const BEGIN: &str = "<!-- table.rs writes this table -->\n";
 
 /// One flow alone, with an RTT of 50 ms.
 fn run(controller: &str, link: &str, buffer: &str, duration: &str) -> Run {
-    let mut registry = Registry::standard();
-    brakelight_stacks::add_to(&mut registry).unwrap();
+    let registry = support::registry();
     let host = if controller.contains('/') { "" } else { "host = \"quic\"\n" };
     let text = format!(
         "duration = \"{duration}\"\n[[link]]\nname = \"link\"\n{link}\nbuffer = \"{buffer}\"\n\
@@ -71,13 +59,13 @@ fn the_guide_s_table_is_what_runs_give() {
         "| controller | `lte-driving` | `lte-walking` | `wifi` | `starlink` | 12 Mbit/s | 50 Mbit/s |\n\
                      |---|---|---|---|---|---|---|\n"
             .to_string();
-    let rows: Vec<String> = OURS.iter().chain(&STACKS).chain(IN_C).map(|name| row(name)).collect();
+    let rows: Vec<String> = OURS.into_iter().chain(support::controllers()).map(row).collect();
     table.extend(rows.iter().map(String::as_str));
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
     let page = std::fs::read_to_string(&file).unwrap();
     let (before, rest) = page.split_once(BEGIN).expect("the page has a place for the table");
     let (_, after) = rest.split_once("\n\n").expect("an empty line ends the table");
-    if std::env::var_os("BRAKELIGHT_BLESS").is_some() && !IN_C.is_empty() {
+    if std::env::var_os("BRAKELIGHT_BLESS").is_some() && cfg!(feature = "stacks-c") {
         std::fs::write(&file, format!("{before}{BEGIN}{table}\n{after}")).unwrap();
         return;
     }

@@ -232,6 +232,15 @@ pub const REAL_TIME: &[RealTime] = &[
         bound: "tables judge them; each run ends by itself",
     },
     RealTime {
+        file: "crates/cli/tests/stacks.rs",
+        tests: &[
+            "stacks_on_the_emulator_give_the_rows_of_their_simulation",
+            "parity_of_a_stack_holds_it_against_itself",
+        ],
+        waits_for: "runs of seconds over an emulated link",
+        bound: "each run ends by itself; half and twice as much are allowed, and the table judges",
+    },
+    RealTime {
         file: "crates/cli/tests/outputs.rs",
         tests: &[
             "a_run_that_is_killed_leaves_nothing",

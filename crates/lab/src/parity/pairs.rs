@@ -4,7 +4,7 @@ use std::path::Path;
 
 use brakelight_core::time::Duration;
 use brakelight_core::units::Rate;
-use brakelight_registry::Host;
+use brakelight_registry::{Host, Registry};
 use brakelight_scenario::compare::Compare;
 use brakelight_scenario::reference::{MODELS, Model, REAL, Real, Tolerance};
 use brakelight_scenario::scenario::{Hop, Scenario, Service};
@@ -19,6 +19,9 @@ use crate::{input, run};
 /// Of QUIC, whatever the controller and the queue: what was asked of ABC before the first run.
 pub const QUIC: Tolerance = Tolerance { throughput: 0.10, p95: 0.30 };
 
+/// Of a host from outside beside itself: its code is the same in both.
+pub const OUTSIDE: Tolerance = Tolerance { throughput: 0.03, p95: 0.15 };
+
 /// Where the tolerances of pairs are from that were measured.
 pub const TABLE: &str = "the table of tolerances, from how far real runs lie apart";
 /// Of pairs that were not.
@@ -26,6 +29,9 @@ pub const LOOSEST: &str =
     "the loosest row of the table: this pair of controller and queue was never measured";
 /// Of QUIC.
 pub const BAR: &str = "the bar for QUIC: 10 % of throughput, 30 % of the 95th percentile";
+
+/// Of hosts from outside.
+pub const SAME: &str = "the bar for a stack beside itself: 3 % of throughput, 15 % of the 95th percentile";
 
 /// One scenario that is run in simulation and on the emulator.
 #[derive(Clone, Debug)]
@@ -108,6 +114,7 @@ pub fn of_scenario(scenario: Scenario, hosts: Hosts) -> Pair {
     let tabled = controller.zip(queue).and_then(|(controller, queue)| Model::tolerance(controller, queue));
     let (tolerance, source) = match (hosts, tabled) {
         (Hosts::Quic, _) => (QUIC, BAR),
+        (Hosts::Outside, _) => (OUTSIDE, SAME),
         (Hosts::Tcp, Some(tolerance)) => (tolerance, TABLE),
         (Hosts::Tcp, None) => (loosest(), LOOSEST),
     };
@@ -152,6 +159,38 @@ pub fn of_quic(duration: Duration, names: &Names, traces: &mut Traces) -> Result
             let place = trace.map_or_else(|| RATE.to_string(), str::to_string);
             let label = format!("{name} on {place}");
             pairs.push(Pair { label, scenario, tolerance: QUIC, source: BAR, reference: None });
+        }
+    }
+    Ok(pairs)
+}
+
+/// Returns what hosts from outside are run for where no scenario is named: each of their controllers in
+/// `registry`, on two recordings and on a fixed link.
+///
+/// Fails with [`Error::Recording`] where a recording is not in the folder that `names` stands for.
+pub fn of_outside(
+    registry: &Registry,
+    duration: Duration,
+    names: &Names,
+    traces: &mut Traces,
+) -> Result<Vec<Pair>, Error> {
+    const RATE: Rate = Rate::from_mbps(12);
+    let bottlenecks = [Some("Verizon-LTE-short.down"), Some("TMobile-LTE-short.down"), None];
+    let mut pairs = Vec::new();
+    for controller in registry.hosts().flat_map(|(_, factory)| factory.controllers()) {
+        let name = controller.name;
+        for trace in bottlenecks {
+            let scheme = Scheme::parse_with(registry, name)?;
+            let compare = Compare { duration, ..Compare::mahimahi(scheme, trace.unwrap_or("step")) };
+            let mut scenario = compare.scenario()?;
+            if trace.is_none() {
+                scenario.links[0].service = Service::Fixed(RATE);
+            }
+            scenario.name = name.to_string();
+            load(&scenario, names, traces)?;
+            let place = trace.map_or_else(|| RATE.to_string(), str::to_string);
+            let label = format!("{name} on {place}");
+            pairs.push(Pair { label, scenario, tolerance: OUTSIDE, source: SAME, reference: None });
         }
     }
     Ok(pairs)

@@ -5,8 +5,10 @@
 //! the network's to count.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Instant;
 
@@ -18,19 +20,49 @@ use brakelight_scenario::scenario::Scenario;
 
 use super::flow::{FlowSettings, Totals};
 use super::host::Host;
-use super::sockets::SocketHost;
+use super::sockets::{FlowEnds, SocketHost};
+
+/// How often a flow looks whether another one has failed.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Makes both ends of a flow, in the thread in which they will run.
+pub type Open = Box<dyn FnOnce() -> Result<Box<dyn FlowEnds>, String> + Send>;
 
 /// A flow to be run.
-#[derive(Debug)]
 pub struct FlowPlan {
     /// Its name in the results.
     pub name: String,
-    /// Both of its ends.
-    pub settings: FlowSettings,
+    /// The registered name of its controller.
+    pub controller: &'static str,
+    /// When it starts.
+    pub start: Time,
+    /// When it stops, if that is before the end.
+    pub stop: Option<Time>,
+    /// Makes both of its ends. What a real host is late by it is by itself: they have no jitter.
+    pub open: Open,
     /// Payload of a full packet: the window is recorded in such packets.
     pub mss: Bytes,
     /// Where its receiving end's packets leave and arrive.
     pub receiver: UdpSocket,
+}
+
+impl FlowPlan {
+    /// Returns the plan of a flow over this crate's stack.
+    pub fn of(name: String, settings: FlowSettings, mss: Bytes, receiver: UdpSocket) -> Self {
+        let (controller, start, stop) = (settings.controller.name(), settings.start, settings.stop);
+        let settings = FlowSettings { jitter: Duration::ZERO, ..settings };
+        let open = || match Host::new(settings) {
+            Ok(host) => Ok(Box::new(host) as Box<dyn FlowEnds>),
+            Err(error) => Err(error.to_string()),
+        };
+        FlowPlan { name, controller, start, stop, open: Box::new(open), mss, receiver }
+    }
+}
+
+impl fmt::Debug for FlowPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FlowPlan").field("name", &self.name).finish_non_exhaustive()
+    }
 }
 
 /// Why the flows could not be run to their end.
@@ -48,32 +80,38 @@ pub enum Error {
     /// A thread could not be started.
     #[error(transparent)]
     Thread(#[from] io::Error),
-    /// A fault of this program.
-    #[error("a flow's thread panicked; its message is above")]
-    Panicked,
+    /// A fault of the flow's stack, or of this program.
+    #[error("flow `{name}`: its thread panicked; its message is above")]
+    Panicked {
+        /// Its name.
+        name: String,
+    },
 }
 
 /// Runs `flows` side by side until `scenario` ends; they are its flows, in their order. The sending ends have
 /// sockets of their own here; the receiving ends' sockets are reached at `far`. Returns the row of the run
 /// with its flows, and their time series, which are empty unless the scenario records series.
 pub fn run(scenario: &Scenario, flows: Vec<FlowPlan>, far: IpAddr) -> Result<(Run, Series), Error> {
-    let base = Instant::now();
-    let open = |plan: FlowPlan| {
-        let name = plan.name.clone();
-        Flow::open(plan, far, base).map_err(|source| Error::Flow { name, source })
-    };
-    let flows = flows.into_iter().map(open).collect::<Result<Vec<_>, _>>()?;
+    let (base, failed) = (Instant::now(), AtomicBool::new(false));
     let done = thread::scope(|scope| {
         let mut threads = Vec::new();
-        for flow in flows {
-            let name = flow.name.clone();
-            let one = move || flow.run(scenario).map_err(|source| Error::Flow { name, source });
-            threads.push(thread::Builder::new().spawn_scoped(scope, one)?);
+        for plan in flows {
+            let (name, failed) = (plan.name.clone(), &failed);
+            let one = move || {
+                let done = Flow::open(plan, far, base).and_then(|flow| flow.run(scenario, failed));
+                failed.fetch_or(done.is_err(), Ordering::Relaxed);
+                done
+            };
+            threads.push((name, thread::Builder::new().spawn_scoped(scope, one)?));
         }
-        let ended = threads.into_iter().map(|thread| thread.join().unwrap_or(Err(Error::Panicked)));
-        ended.collect::<Result<Vec<_>, Error>>()
+        let ended = threads.into_iter().map(|(name, thread)| match thread.join() {
+            Ok(done) => done.map_err(|source| Error::Flow { name, source }),
+            Err(_) => Err(Error::Panicked { name }),
+        });
+        // The first error, but only once all threads have ended.
+        ended.collect::<Vec<_>>().into_iter().collect::<Result<Vec<_>, Error>>()
     })?;
-    Ok(row(scenario, done))
+    Ok(row(scenario, done.into_iter().flatten().collect()))
 }
 
 /// What came of the flows, as the row of their run.
@@ -92,6 +130,8 @@ fn row(scenario: &Scenario, flows: Vec<Done>) -> (Run, Series) {
         duration_s: length.as_secs_f64(),
         goodput_mbps: mbps(flows.iter().map(|flow| flow.bytes).sum(), length),
         rtt_ms: rtt.summary(),
+        unreliable: flows.iter().any(|flow| flow.closed.is_some()),
+        unreliable_because: flows.iter().filter_map(|flow| flow.closed.clone()).collect(),
         flows: flows.into_iter().map(|flow| flow.row).collect(),
         ..Run::default()
     };
@@ -115,23 +155,22 @@ struct Done {
     bytes: u64,
     rtt: Distribution,
     series: FlowSeries,
+    /// Why and when its connection ended before its time.
+    closed: Option<String>,
 }
 
 impl Flow {
     fn open(plan: FlowPlan, far: IpAddr, base: Instant) -> io::Result<Self> {
-        let FlowPlan { name, settings, mss, receiver } = plan;
-        let (controller, start, stop) = (settings.controller.name(), settings.start, settings.stop);
+        let FlowPlan { name, controller, start, stop, open, mss, receiver } = plan;
         let port = receiver.local_addr()?.port();
         let sender = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
-        // What a real host is late by it is by itself.
-        let settings = FlowSettings { jitter: Duration::ZERO, ..settings };
-        let host = Host::new(settings).map_err(io::Error::other)?;
+        let host = open().map_err(io::Error::other)?;
         let host = SocketHost::new(host, sender, receiver, SocketAddr::from((far, port)), base)?;
         Ok(Flow { name, controller, start, stop, mss, host })
     }
 
-    /// Runs it until the scenario's end.
-    fn run(mut self, scenario: &Scenario) -> io::Result<Done> {
+    /// Runs it until the scenario's end; to no result once another flow has `failed`.
+    fn run(mut self, scenario: &Scenario, failed: &AtomicBool) -> io::Result<Option<Done>> {
         let (from, to) = (Time::ZERO + scenario.measure_from, Time::ZERO + scenario.duration);
         let mut series = FlowSeries { name: self.name.clone(), ..FlowSeries::default() };
         let mut rtt = Distribution::default();
@@ -142,8 +181,11 @@ impl Flow {
             bin_end = Time::ZERO + scenario.record.bin;
         }
         while now < to {
+            if failed.load(Ordering::Relaxed) {
+                return Ok(None);
+            }
             let measuring = now >= from;
-            let next = if measuring { to } else { from.min(to) }.min(bin_end);
+            let next = if measuring { to } else { from.min(to) }.min(bin_end).min(now + LOOK_EVERY);
             self.host.advance(next, |sample| {
                 bin.record(sample);
                 if measuring {
@@ -160,7 +202,7 @@ impl Flow {
                 bin_end += scenario.record.bin;
             }
         }
-        Ok(self.done(scenario, before, rtt, series))
+        Ok(Some(self.done(scenario, before, rtt, series)))
     }
 
     fn done(self, scenario: &Scenario, before: Totals, rtt: Distribution, series: FlowSeries) -> Done {
@@ -182,6 +224,10 @@ impl Flow {
                 }
             });
         }
+        let closed = host.closed().map(|(at, reason)| {
+            let (name, at) = (&self.name, at.as_secs_f64());
+            format!("flow `{name}` ({}): its connection ended at {at:.6} s: {reason}", self.controller)
+        });
         let row = FlowOutcome {
             name: self.name,
             controller: self.controller.to_string(),
@@ -194,7 +240,7 @@ impl Flow {
             state: scenario.record.state.then_some(state),
             ..FlowOutcome::default()
         };
-        Done { row, bytes, rtt, series }
+        Done { row, bytes, rtt, series, closed }
     }
 }
 

@@ -6,7 +6,7 @@
 //!       deadline
 //! ```
 //!
-//! Applications look at both ends of their flow, and so does [`Host`]: that is why one process has both.
+//! Applications look at both ends of their flow, and so does [`FlowEnds`]: that is why one process has both.
 //! Every packet is real: it leaves through one socket with its ECN codepoint and counts where the other
 //! receives it, with the codepoint that it has there.
 
@@ -18,11 +18,12 @@ use std::time::Instant;
 use brakelight_core::ecn::Ecn;
 use brakelight_core::packet::Direction;
 use brakelight_core::time::{Duration, Time};
+use brakelight_core::units::Bytes;
 use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSocketState};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::end::time;
-use super::flow::Packet;
+use super::flow::Totals;
 use super::host::Host;
 use crate::socket::codepoint;
 
@@ -30,8 +31,84 @@ use crate::socket::codepoint;
 const RECEIVE: usize = 1 << 16;
 /// Receives of a socket before the flow may send.
 const RECEIVES: usize = 8;
+/// Datagrams that the flow may send before its sockets are read again.
+const SENDS: usize = 64;
 /// Bytes of the sockets' buffers, as far as the system allows them.
 const BUFFER: usize = 4 << 20;
+
+/// Both ends of a flow with its application, without sockets and clocks: those of this crate's stack
+/// ([`Host`]), or of any other.
+pub trait FlowEnds: std::fmt::Debug {
+    /// A datagram arrived at the end that `direction` leads to, with this ECN field.
+    fn receive(&mut self, now: Time, direction: Direction, ecn: Ecn, payload: &[u8]);
+
+    /// Writes the UDP payload of the next datagram to send at `now` into `payload`, which is empty. Returns
+    /// its direction and ECN field, or `None` if there is none.
+    fn transmit(&mut self, now: Time, payload: &mut Vec<u8>) -> Option<(Direction, Ecn)>;
+
+    /// Returns when the flow must be asked for datagrams next, if nothing arrives before.
+    fn next_wakeup(&self) -> Option<Time>;
+
+    /// Returns the newest RTT sample that was not taken yet.
+    fn take_rtt_sample(&mut self) -> Option<Duration>;
+
+    /// Returns what the flow did so far.
+    fn totals(&self) -> Totals;
+
+    /// Returns the sender's window; zero before the flow starts.
+    fn cwnd(&self) -> Bytes;
+
+    /// Calls `visit` with what the sender shows of itself, by name, in the unit the name ends in.
+    fn inspect(&self, visit: &mut dyn FnMut(&'static str, f64));
+
+    /// Calls `visit` with what the application made of it until `now`, by name, in the unit the name ends in.
+    fn application(&self, now: Time, visit: &mut dyn FnMut(&'static str, f64));
+
+    /// Returns when the connection ended before its time, and why, if the flow says so.
+    fn closed(&self) -> Option<(Time, String)> {
+        None
+    }
+}
+
+impl FlowEnds for Host {
+    fn receive(&mut self, now: Time, direction: Direction, ecn: Ecn, payload: &[u8]) {
+        Host::receive(self, now, direction, ecn, payload);
+    }
+
+    fn transmit(&mut self, now: Time, payload: &mut Vec<u8>) -> Option<(Direction, Ecn)> {
+        loop {
+            let packet = self.poll_transmit(now)?;
+            if let Some(bytes) = self.take_payload(&packet) {
+                payload.extend_from_slice(&bytes);
+                return Some((packet.direction, packet.ecn));
+            }
+        }
+    }
+
+    fn next_wakeup(&self) -> Option<Time> {
+        Host::next_wakeup(self)
+    }
+
+    fn take_rtt_sample(&mut self) -> Option<Duration> {
+        Host::take_rtt_sample(self)
+    }
+
+    fn totals(&self) -> Totals {
+        Host::totals(self)
+    }
+
+    fn cwnd(&self) -> Bytes {
+        Host::cwnd(self)
+    }
+
+    fn inspect(&self, visit: &mut dyn FnMut(&'static str, f64)) {
+        Host::inspect(self, visit);
+    }
+
+    fn application(&self, now: Time, visit: &mut dyn FnMut(&'static str, f64)) {
+        Host::application(self, now, visit);
+    }
+}
 
 /// One end's socket.
 #[derive(Debug)]
@@ -68,15 +145,17 @@ impl Port {
     }
 }
 
-/// A [`Host`] over two UDP sockets.
+/// [`FlowEnds`] over two UDP sockets.
 #[derive(Debug)]
 pub struct SocketHost {
-    host: Host,
+    host: Box<dyn FlowEnds>,
     sender: Port,
     receiver: Port,
     base: Instant,
-    /// A packet for which its socket had no room.
-    held: Option<(Packet, bytes::Bytes)>,
+    /// The payload of the newest datagram.
+    payload: Vec<u8>,
+    /// The way of that datagram, while its socket has no room for it.
+    held: Option<(Direction, Ecn)>,
     buffers: Vec<u8>,
 }
 
@@ -87,7 +166,7 @@ impl SocketHost {
     /// # Errors
     /// What the system says of a socket that cannot be connected or set up.
     pub fn new(
-        host: Host,
+        host: Box<dyn FlowEnds>,
         sender: UdpSocket,
         receiver: UdpSocket,
         address: SocketAddr,
@@ -99,12 +178,13 @@ impl SocketHost {
         let own = sender.local_addr()?;
         let buffers = vec![0; RECEIVE * BATCH_SIZE];
         let (sender, receiver) = (Port::new(sender, address)?, Port::new(receiver, own)?);
-        Ok(SocketHost { host, sender, receiver, base, held: None, buffers })
+        let payload = Vec::new();
+        Ok(SocketHost { host, sender, receiver, base, payload, held: None, buffers })
     }
 
     /// Returns the flow.
-    pub fn host(&self) -> &Host {
-        &self.host
+    pub fn host(&self) -> &dyn FlowEnds {
+        &*self.host
     }
 
     /// Lets the flow go on until `until` by the real clock. `on_rtt` is called with the sender's RTT samples,
@@ -120,10 +200,13 @@ impl SocketHost {
                 self.receive(direction, &mut on_rtt)?;
             }
             let now = self.now();
-            self.send(now);
-            on_rtt_sample(&mut self.host, &mut on_rtt);
+            let has_more = self.send(now);
+            on_rtt_sample(&mut *self.host, &mut on_rtt);
             if now >= until {
                 return Ok(());
+            }
+            if has_more {
+                continue;
             }
             let due = self.host.next_wakeup().map_or(until, |at| at.min(until));
             self.wait(due)?;
@@ -162,29 +245,31 @@ impl SocketHost {
                 let ecn = meta.ecn.map_or(Ecn::NotEct, |ecn| Ecn::from_bits(ecn as u8));
                 for datagram in buffer[..meta.len].chunks(meta.stride.max(1)) {
                     self.host.receive(now, direction, ecn, datagram);
-                    on_rtt_sample(&mut self.host, on_rtt);
+                    on_rtt_sample(&mut *self.host, on_rtt);
                 }
             }
         }
         Ok(())
     }
 
-    /// Sends until the flow has nothing more for `now`, or a socket is full.
-    fn send(&mut self, now: Time) {
-        loop {
-            let (packet, payload) = match self.held.take() {
+    /// Sends until the flow has nothing more for `now`, or a socket is full, or the sockets should be read
+    /// again. Returns whether the last is so.
+    fn send(&mut self, now: Time) -> bool {
+        for _ in 0..SENDS {
+            let (direction, ecn) = match self.held.take() {
                 Some(held) => held,
                 None => {
-                    let Some(packet) = self.host.poll_transmit(now) else { return };
-                    let Some(payload) = self.host.take_payload(&packet) else { continue };
-                    (packet, payload)
+                    self.payload.clear();
+                    let Some(next) = self.host.transmit(now, &mut self.payload) else { return false };
+                    next
                 }
             };
-            if !self.port(packet.direction).send(packet.ecn, &payload) {
-                self.held = Some((packet, payload));
-                return;
+            if !self.port(direction).send(ecn, &self.payload) {
+                self.held = Some((direction, ecn));
+                return false;
             }
         }
+        true
     }
 
     /// The socket where packets of that direction leave.
@@ -197,7 +282,7 @@ impl SocketHost {
 
     /// Waits for a packet, for room where there was none, or until `due`.
     fn wait(&self, due: Time) -> io::Result<()> {
-        let full = self.held.as_ref().map(|(packet, _)| packet.direction);
+        let full = self.held.map(|(direction, _)| direction);
         let wanted = |leaving| {
             if full == Some(leaving) { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN }
         };
@@ -217,7 +302,7 @@ impl SocketHost {
 }
 
 /// Passes the newest RTT sample on, if there is one.
-fn on_rtt_sample(host: &mut Host, on_rtt: &mut impl FnMut(Duration)) {
+fn on_rtt_sample(host: &mut dyn FlowEnds, on_rtt: &mut impl FnMut(Duration)) {
     if let Some(rtt) = host.take_rtt_sample() {
         on_rtt(rtt);
     }

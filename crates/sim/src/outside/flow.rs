@@ -175,6 +175,17 @@ impl HostedFlow {
         })
     }
 
+    /// Returns a flow that has not started, of the host from outside that its controller lives in.
+    ///
+    /// # Errors
+    /// The reason why there can be no such flow.
+    pub fn open(config: FlowConfig) -> Result<Self, String> {
+        let name = config.controller.name();
+        let hosted = config.controller.hosted().cloned();
+        let hosted = hosted.ok_or_else(|| format!("controller: `{name}` lives in no host from outside"))?;
+        Self::new(config, &hosted, &Beacon::default())
+    }
+
     /// Returns when the connection ended before its time, and why, if it did.
     pub fn closed(&self) -> Option<(Time, &str)> {
         self.closed.as_ref().map(|(at, reason)| (*at, reason.as_str()))
@@ -196,11 +207,27 @@ impl HostedFlow {
             if !packet.id.is_copy() {
                 self.payloads.remove(slot, generation);
             }
-            self.beacon.note(self.id, now);
-            self.end(packet.direction()).receive(now, packet.ecn(), &payload);
-            self.serve(now);
+            self.receive(now, packet.direction(), packet.ecn(), &payload);
         }
         self.buffer = payload;
+    }
+
+    /// A datagram arrived at the end that `direction` leads to, with this ECN field: the UDP payload of a
+    /// packet that travelled by itself, as over a real network.
+    pub fn receive(&mut self, now: Time, direction: Direction, ecn: Ecn, payload: &[u8]) {
+        self.beacon.note(self.id, now);
+        self.end(direction).receive(now, ecn, payload);
+        self.serve(now);
+        self.wake_at = Some(now);
+    }
+
+    /// Writes into `payload` the UDP payload of a packet that is to travel by itself. Returns `false` if it
+    /// was written before, or released.
+    pub fn take_payload(&mut self, packet: &SimPacket, payload: &mut Vec<u8>) -> bool {
+        let Kind::Wire { slot, generation, .. } = packet.kind() else { return false };
+        let found = self.payloads.copy(slot, generation, payload);
+        self.payloads.remove(slot, generation);
+        found
     }
 
     /// The end that packets of this direction reach.
@@ -211,7 +238,8 @@ impl HostedFlow {
         }
     }
 
-    pub(super) fn poll_transmit(&mut self, now: Time) -> Option<SimPacket> {
+    /// Returns the next packet to send at `now`.
+    pub fn poll_transmit(&mut self, now: Time) -> Option<SimPacket> {
         self.beacon.note(self.id, now);
         if self.wake_at.is_some_and(|at| at <= now) {
             self.wake_at = None;
@@ -291,7 +319,8 @@ impl HostedFlow {
         })
     }
 
-    pub(super) fn next_wakeup(&self) -> Option<Time> {
+    /// Returns when the flow must be asked for packets next, if nothing arrives before.
+    pub fn next_wakeup(&self) -> Option<Time> {
         self.wake_at
     }
 
@@ -396,16 +425,19 @@ impl HostedFlow {
         }
     }
 
-    pub(super) fn counters(&self) -> FlowCounters {
+    /// Returns the counters so far.
+    pub fn counters(&self) -> FlowCounters {
         let lost = self.pair.sender.state().lost_packets;
         FlowCounters { goodput_bytes: self.stream.delivered, retransmitted_packets: lost }
     }
 
-    pub(super) fn take_rtt_sample(&mut self) -> Option<Duration> {
+    /// Returns the newest RTT sample that was not taken yet.
+    pub fn take_rtt_sample(&mut self) -> Option<Duration> {
         self.pair.sender.take_rtt_sample()
     }
 
-    pub(super) fn sender(&self) -> SenderView {
+    /// Returns the sender as it stands.
+    pub fn sender(&self) -> SenderView {
         let state = self.pair.sender.state();
         SenderView {
             cwnd: state.cwnd,
@@ -420,7 +452,8 @@ impl HostedFlow {
         }
     }
 
-    pub(super) fn inspect(&self, visit: &mut dyn FnMut(&'static str, f64)) {
+    /// Calls `visit` with what the sender shows of itself, by name, in the unit the name ends in.
+    pub fn inspect(&self, visit: &mut dyn FnMut(&'static str, f64)) {
         let state = self.pair.sender.state();
         if let Some(inflight) = state.inflight {
             visit("inflight_bytes", inflight.as_f64());
@@ -435,7 +468,8 @@ impl HostedFlow {
         self.pair.sender.inspect(visit);
     }
 
-    pub(super) fn application(&self, now: Time, visit: &mut dyn FnMut(&'static str, f64)) {
+    /// Calls `visit` with what the application made of it until `now`, by name, in the unit the name ends in.
+    pub fn application(&self, now: Time, visit: &mut dyn FnMut(&'static str, f64)) {
         self.application.outcome(now, visit);
         if let Some((at, _)) = self.closed {
             visit("closed_at_s", at.as_secs_f64());

@@ -39,7 +39,7 @@ fn run(settings: FlowSettings, enough: impl Fn(&Done) -> bool) -> Done {
     let socket = || UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let (sender, receiver) = (socket(), socket());
     let address = receiver.local_addr().unwrap();
-    let host = Host::new(settings).unwrap();
+    let host = Box::new(Host::new(settings).unwrap());
     let mut host = SocketHost::new(host, sender, receiver, address, Instant::now()).unwrap();
     let mut samples = 0;
     let mut end = Time::ZERO;
