@@ -148,7 +148,8 @@ pub fn judge(experiment: &Experiment, kept: &[Kept]) -> Vec<Option<Claim>> {
         let mut least = (f64::INFINITY, 0.0);
         for job in needed {
             let (_, seconds) = ran.iter().find(|(point, _)| *point == job.point)?;
-            let own = (job.scenario.duration - job.scenario.measure_from).as_secs_f64();
+            let measured = job.scenario.duration - job.scenario.measure_from;
+            let own = measured.as_millis_f64().round() / 1e3;
             if *seconds < least.0 {
                 least = (*seconds, own);
             }
