@@ -41,6 +41,8 @@
 //! D5 time without an ACK that may raise the window does not count as t (rfc9438 5.8); Linux 6.12
 //!    tcp_cubic.c, cubictcp_cwnd_event, leaves out idle time only.
 
+use alloc::boxed::Box;
+
 use brakelight_core::controller::{
     AckEvent, Connection, Controller, IdleEvent, LossEvent, SpuriousEvent, Timeout, TimeoutEvent,
 };
@@ -175,8 +177,9 @@ pub struct Cubic {
     /// The model before the last reduction.
     before: Option<Model>,
     watch: Watch,
-    /// What holds in the place of all of the model, with the rules of mvfst.
-    mvfst: Option<Mvfst>,
+    /// With the rules of mvfst: what decides in the place of the model, which has its window and its ssthresh
+    /// alone.
+    mvfst: Option<Box<Mvfst>>,
     /// Smallest RTT, as Linux 6.12 tcp_cubic.c, cubictcp_acked, keeps it: samples of the first second of an
     /// epoch are left out.
     delay_min: Option<Duration>,
@@ -204,7 +207,7 @@ impl Cubic {
         };
         let initial_pkts = connection.initial_window.as_f64() / connection.mss.as_f64();
         let is_mvfst = matches!(config.rules, Rules::Mvfst);
-        let mvfst = is_mvfst.then(|| Mvfst::new(config.c, config.beta, initial_pkts));
+        let mvfst = is_mvfst.then(|| Box::new(Mvfst::new(config.c, config.beta, initial_pkts)));
         Cubic {
             config,
             mss: connection.mss,
@@ -233,6 +236,16 @@ impl Cubic {
     // rfc9406 4.3
     fn in_initial_slow_start(&self) -> bool {
         self.model.ssthresh_pkts.is_infinite()
+    }
+
+    /// Lets the rules of mvfst `act`, where they hold, and takes their window; whether they do.
+    #[inline]
+    fn by_mvfst(&mut self, act: impl FnOnce(&mut Mvfst)) -> bool {
+        let Some(mvfst) = &mut self.mvfst else { return false };
+        act(mvfst);
+        self.model.cwnd_pkts = mvfst.cwnd_pkts();
+        self.model.ssthresh_pkts = mvfst.ssthresh_pkts();
+        true
     }
 
     fn packets(&self, bytes: Bytes) -> f64 {
@@ -395,8 +408,7 @@ impl Controller for Cubic {
     #[inline(always)]
     fn on_ack(&mut self, event: &AckEvent<'_>) {
         let growth_pkts = self.packets(event.growth);
-        if let Some(mvfst) = &mut self.mvfst {
-            mvfst.acked(event, growth_pkts);
+        if self.by_mvfst(|mvfst| mvfst.acked(event, growth_pkts)) {
             return;
         }
         self.watch(event);
@@ -415,8 +427,7 @@ impl Controller for Cubic {
     }
 
     fn on_loss(&mut self, event: &LossEvent) {
-        if let Some(mvfst) = &mut self.mvfst {
-            mvfst.lost(event.now);
+        if self.by_mvfst(|mvfst| mvfst.lost(event.now)) {
             return;
         }
         self.reduce();
@@ -424,13 +435,13 @@ impl Controller for Cubic {
     }
 
     fn on_timeout(&mut self, event: &TimeoutEvent) {
-        if let Some(mvfst) = &mut self.mvfst {
-            match event.kind {
-                Timeout::Pto => {}
-                // mvfst has no such timer: as RFC 9438 has it.
-                Timeout::Rto => mvfst.collapsed(1.0),
-                Timeout::PersistentCongestion => mvfst.collapsed(2.0),
-            }
+        let by_mvfst = self.by_mvfst(|mvfst| match event.kind {
+            Timeout::Pto => {}
+            // mvfst has no such timer: as RFC 9438 has it.
+            Timeout::Rto => mvfst.collapsed(1.0),
+            Timeout::PersistentCongestion => mvfst.collapsed(2.0),
+        });
+        if by_mvfst {
             return;
         }
         match event.kind {
@@ -469,8 +480,8 @@ impl Controller for Cubic {
         let ssthresh = self.ssthresh().unwrap_or(Bytes(u64::MAX));
         let (cwnd, ssthresh) = window::restarted(self.cwnd(), ssthresh, self.initial_window, event);
         let cwnd_pkts = self.packets(cwnd);
-        if let Some(mvfst) = &mut self.mvfst {
-            mvfst.set_cwnd_pkts(cwnd_pkts);
+        if self.by_mvfst(|mvfst| mvfst.set_cwnd_pkts(cwnd_pkts)) {
+            return;
         }
         self.model.cwnd_pkts = cwnd_pkts.max(1.0);
         if self.model.ssthresh_pkts.is_finite() {
@@ -480,8 +491,8 @@ impl Controller for Cubic {
 
     fn cap_cwnd(&mut self, most: Bytes) {
         let most_pkts = self.packets(most);
-        if let Some(mvfst) = &mut self.mvfst {
-            mvfst.set_cwnd_pkts(mvfst.cwnd_pkts().min(most_pkts));
+        if self.by_mvfst(|mvfst| mvfst.set_cwnd_pkts(mvfst.cwnd_pkts().min(most_pkts))) {
+            return;
         }
         self.model.cwnd_pkts = self.model.cwnd_pkts.min(most_pkts).max(1.0);
     }
@@ -490,8 +501,8 @@ impl Controller for Cubic {
         let scale = self.mss.as_f64() / mss.as_f64();
         self.mss = mss;
         self.before = None;
-        if let Some(mvfst) = &mut self.mvfst {
-            mvfst.scale(scale);
+        if self.by_mvfst(|mvfst| mvfst.scale(scale)) {
+            return;
         }
         self.model = Model {
             cwnd_pkts: (self.model.cwnd_pkts * scale).max(1.0),
@@ -505,13 +516,11 @@ impl Controller for Cubic {
 
     #[inline]
     fn cwnd(&self) -> Bytes {
-        let cwnd_pkts = self.mvfst.as_ref().map_or(self.model.cwnd_pkts, Mvfst::cwnd_pkts);
-        self.bytes(cwnd_pkts).max(self.mss)
+        self.bytes(self.model.cwnd_pkts).max(self.mss)
     }
 
     fn ssthresh(&self) -> Option<Bytes> {
-        let ssthresh_pkts = self.mvfst.as_ref().map_or(self.model.ssthresh_pkts, Mvfst::ssthresh_pkts);
-        Some(self.bytes(ssthresh_pkts))
+        Some(self.bytes(self.model.ssthresh_pkts))
     }
 
     fn pacing_rate(&self) -> Option<Rate> {
