@@ -191,6 +191,8 @@ impl Cubic {
     /// Returns a controller at the start of its connection.
     pub fn new(config: Config, connection: &Connection) -> Self {
         let watch = match config.hystart {
+            // mvfst has a watch of its own.
+            _ if matches!(config.rules, Rules::Mvfst) => Watch::Off,
             HyStart::Off => Watch::Off,
             HyStart::PlusPlus => Watch::PlusPlus(PlusPlus::new()),
             HyStart::Classic => {
@@ -246,6 +248,14 @@ impl Cubic {
         self.model.cwnd_pkts = mvfst.cwnd_pkts();
         self.model.ssthresh_pkts = mvfst.ssthresh_pkts();
         true
+    }
+
+    /// Out of the way of RFC 9438's ACKs.
+    #[cold]
+    #[inline(never)]
+    fn acked_by_mvfst(&mut self, event: &AckEvent<'_>) {
+        let growth_pkts = self.packets(event.growth);
+        self.by_mvfst(|mvfst| mvfst.acked(event, growth_pkts));
     }
 
     fn packets(&self, bytes: Bytes) -> f64 {
@@ -383,11 +393,12 @@ impl Cubic {
 impl Controller for Cubic {
     #[inline]
     fn on_send(&mut self, event: &SendEvent) -> SendDirective {
-        if let Some(mvfst) = &mut self.mvfst {
-            mvfst.sent(event.number);
-        }
         match &mut self.watch {
-            Watch::Off => {}
+            Watch::Off => {
+                if let Some(mvfst) = &mut self.mvfst {
+                    mvfst.sent(event.number);
+                }
+            }
             Watch::Classic(watch) => watch.sent(event.number),
             Watch::PlusPlus(watch) => watch.sent(event.number),
         }
@@ -407,8 +418,8 @@ impl Controller for Cubic {
 
     #[inline(always)]
     fn on_ack(&mut self, event: &AckEvent<'_>) {
-        let growth_pkts = self.packets(event.growth);
-        if self.by_mvfst(|mvfst| mvfst.acked(event, growth_pkts)) {
+        if self.mvfst.is_some() {
+            self.acked_by_mvfst(event);
             return;
         }
         self.watch(event);
@@ -417,7 +428,7 @@ impl Controller for Cubic {
             return;
         }
         self.last_ack = event.now;
-        let mut acked_pkts = growth_pkts;
+        let mut acked_pkts = self.packets(event.growth);
         if self.in_slow_start() {
             acked_pkts = self.slow_start(event.growth);
         }
