@@ -96,6 +96,10 @@ const LINES: &[&str] = &[
     "stability --target 1h",
     "stability --variant adaptive --eta 0.9",
     "stability --variant adaptive --ratios 0.1",
+    "stability --rates 24Mbps..6Mbps",
+    "stability --rates 6Mbps..24Mbps --changes 1",
+    "stability --rates 6Mbps..24Mbps --variant adaptive",
+    "stability --changes 2",
     "stability --variant vcp",
     "stability --out words.down",
     // Schemes.
