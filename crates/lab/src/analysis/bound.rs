@@ -13,7 +13,8 @@
 //! W = V - tau + d                      V serves Z and what is added meanwhile                 step 6
 //!
 //! q* = m (d_t - delta (1 - eta)) + delta n,   m = min(mu_max, n / (1 - eta))
-//! C2 = X0 + min(eta tau, max(tau / delta - 1, 0) X0 + max(eta a - 1, 0) tau^2 / (2 delta))
+//! C2 = X0 + min(eta tau, max(tau / delta - 1, 0) X0 + max(eta a - 1, 0) tau^2 / delta)
+//!      + n tau^2 / (2 delta mu')
 //! X0 = d_t + eta delta                 the delay above which nothing is ordered
 //! n  = N p / tau                       what additive increase adds at most
 //! ```
@@ -24,10 +25,11 @@
 //! ```text
 //! Z <= max(kappa tau_T + T ln 2, eta tau + q* / mu_max) mu_max + S                            step 7
 //! Z <= (X0 + kappa tau_T) mu' + S
-//! S  = p (2 tokenLimit + 5 N + 1 + 2 tau_T / T)
+//! S  = p (2 tokenLimit + N (5 + ln(1 + Z / (2 N p))) + 1 + 2 tau_T / T)
 //! ```
 //!
-//! and the class is that of links that change by at most `a` in tau + T.
+//! where mu' is the most that the link had in tau + T, and mu(t + k tau) >= mu' a^-(k + 1). The class is
+//! that of links that change by at most `a` in tau + T.
 //!
 //! | symbol | field | unit | range |
 //! |---|---|---|---|
@@ -91,6 +93,21 @@ pub struct Class {
     pub outage_s: f64,
 }
 
+/// What there may be to serve at the last order.
+#[derive(Clone, Copy, Debug)]
+struct Last {
+    /// The most at any moment, bits.
+    most_bits: f64,
+    /// The most, as time at the capacity that the link then had, s.
+    per_capacity_s: f64,
+    /// What comes on top of that, bits.
+    growth_bits: f64,
+    /// What comes on top of either, bits.
+    slack_bits: f64,
+    /// By which factor the capacity may have fallen since.
+    falls: f64,
+}
+
 /// ABC's router, flows and a class of links.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bound {
@@ -110,9 +127,15 @@ impl Bound {
         let Path { tau_s, .. } = self.path;
         let rests_s = self.silent_s();
         let growth_s = (tau_s / delta_s - 1.0).max(0.0) * rests_s
-            + (eta * self.class.change - 1.0).max(0.0) * tau_s * tau_s / (2.0 * delta_s);
-        let most_bits = eta * tau_s * self.class.high_bps + self.rest_bits();
-        self.served_s(most_bits, 0.0, rests_s + growth_s.min(eta * tau_s))
+            + (eta * self.class.change - 1.0).max(0.0) * tau_s * tau_s / delta_s;
+        let last = Last {
+            most_bits: eta * tau_s * self.class.high_bps + self.rest_bits(),
+            per_capacity_s: rests_s + growth_s.min(eta * tau_s),
+            growth_bits: self.added_bps() * tau_s * tau_s / (2.0 * delta_s),
+            slack_bits: 0.0,
+            falls: 1.0,
+        };
+        self.served_s(&last)
     }
 
     /// Returns the same with packets, their bursts and the windows of measurement: the queueing delay of any
@@ -122,11 +145,20 @@ impl Bound {
         let Path { tau_s, flows, packet_bits } = self.path;
         let windows = (tau_s / window_s).ceil();
         let bursts_s = (1.0 + core::f64::consts::LN_2) * windows * window_s;
-        let slack_bits = packet_bits * (2.0 * tokens + 5.0 * flows + 1.0 + 2.0 * windows);
         let idle_bits = (bursts_s + window_s * core::f64::consts::LN_2) * self.class.high_bps;
-        let busy_bits =
-            eta * tau_s * self.class.high_bps + self.rest_bits() * self.class.change.min(self.span());
-        self.served_s(idle_bits.max(busy_bits), slack_bits, self.silent_s() + bursts_s)
+        let change = self.class.change.min(self.span());
+        let most_bits = idle_bits.max(eta * tau_s * self.class.high_bps + self.rest_bits() * change);
+        // What additive increase adds while a window shrinks to its floor is a harmonic sum.
+        let shrinking = (1.0 + most_bits / (2.0 * flows.max(1.0) * packet_bits)).ln();
+        let slack = 2.0 * tokens + flows * (5.0 + shrinking) + 1.0 + 2.0 * windows;
+        let last = Last {
+            most_bits,
+            per_capacity_s: self.silent_s() + bursts_s,
+            growth_bits: 0.0,
+            slack_bits: packet_bits * slack,
+            falls: change,
+        };
+        self.served_s(&last)
     }
 
     /// Returns the least share of the capacity that the fluid model uses, over any time in which it does not
@@ -162,30 +194,30 @@ impl Bound {
         slow_bps * (target_s - delta_s * (1.0 - eta)).max(0.0) + delta_s * added_bps
     }
 
-    /// Steps 4 to 6: how long after the last order all is served, less tau. It is at most `most_bits` and
-    /// `slack_bits`, and at most `silent_s` of what the link had at that order and `slack_bits`.
-    fn served_s(&self, most_bits: f64, slack_bits: f64, silent_s: f64) -> Option<f64> {
+    /// Steps 4 to 6: how long after the last order all is served, less tau.
+    fn served_s(&self, last: &Last) -> Option<f64> {
         let Class { low_bps, high_bps, outage_s, .. } = self.class;
         if self.added_bps() >= low_bps {
             return None;
         }
         // Beyond this capacity there is no more to serve.
-        let full_bps = (most_bits / silent_s).clamp(low_bps, high_bps);
+        let full_bps = (last.most_bits / last.per_capacity_s).clamp(low_bps, high_bps);
         let step = libm::pow(full_bps / low_bps, 1.0 / PIECES);
-        let mut longest_s = self.time_s(full_bps, most_bits + slack_bits);
+        let mut longest_s = self.time_s(full_bps / last.falls, last.most_bits + last.slack_bits);
         let mut had_bps = low_bps;
         while had_bps < full_bps && step > 1.0 {
-            let most_bits = most_bits.min(silent_s * had_bps * step);
-            longest_s = longest_s.max(self.time_s(had_bps, most_bits + slack_bits));
+            let bits = (last.per_capacity_s * had_bps * step + last.growth_bits).min(last.most_bits);
+            longest_s = longest_s.max(self.time_s(had_bps / last.falls, bits + last.slack_bits));
             had_bps *= step;
         }
         Some((longest_s - self.path.tau_s).max(0.0) + outage_s)
     }
 
     /// Step 5: in which time `left_bits` and what is added meanwhile are served at the latest, after a round
-    /// trip in which the link had `had_bps`, s.
-    fn time_s(&self, mut had_bps: f64, mut left_bits: f64) -> f64 {
+    /// trip in which the link had `had_bps`, or its least, s.
+    fn time_s(&self, had_bps: f64, mut left_bits: f64) -> f64 {
         let Class { low_bps, change, .. } = self.class;
+        let mut had_bps = had_bps.max(low_bps);
         let (tau_s, added_bps) = (self.path.tau_s, self.added_bps());
         let mut passed_s = 0.0;
         while had_bps > low_bps {
