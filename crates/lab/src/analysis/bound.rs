@@ -149,7 +149,7 @@ impl Bound {
         let change = self.class.change.min(self.span());
         let most_bits = idle_bits.max(eta * tau_s * self.class.high_bps + self.rest_bits() * change);
         // What additive increase adds while a window shrinks to its floor is a harmonic sum.
-        let shrinking = (1.0 + most_bits / (2.0 * flows.max(1.0) * packet_bits)).ln();
+        let shrinking = libm::log(1.0 + most_bits / (2.0 * flows.max(1.0) * packet_bits));
         let slack = 2.0 * tokens + flows * (5.0 + shrinking) + 1.0 + 2.0 * windows;
         let last = Last {
             most_bits,
