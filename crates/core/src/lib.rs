@@ -42,6 +42,8 @@ pub mod frugal;
 pub mod host;
 pub mod packet;
 pub mod path;
+#[cfg(test)]
+mod proofs;
 pub mod queue;
 pub mod random;
 pub mod sender;

@@ -118,7 +118,7 @@ impl Rate {
     }
 
     /// Returns the time to send `bytes` at this rate, rounded to the nearest nanosecond; [`Duration::MAX`] at
-    /// rate zero.
+    /// rate zero, and where it would be longer.
     pub fn time_for(self, bytes: Bytes) -> Duration {
         if self.0 == 0 {
             return Duration::MAX;
@@ -127,13 +127,14 @@ impl Rate {
         // Division of a 128-bit number is a library call; nearly every product fits 64 bits.
         match u64::try_from(scaled) {
             Ok(small) => Duration::from_nanos(small / self.0),
-            Err(_) => Duration::from_nanos((scaled / self.0 as u128) as u64),
+            Err(_) => Duration::from_nanos(u64::try_from(scaled / self.0 as u128).unwrap_or(u64::MAX)),
         }
     }
 
-    /// Returns the bytes carried in `time` at this rate, rounded down.
+    /// Returns the bytes carried in `time` at this rate, rounded down; at most `u64::MAX`.
     pub fn bytes_in(self, time: Duration) -> Bytes {
-        Bytes((self.0 as u128 * time.as_nanos() as u128 / 8_000_000_000) as u64)
+        let exact = self.0 as u128 * time.as_nanos() as u128 / 8_000_000_000;
+        Bytes(u64::try_from(exact).unwrap_or(u64::MAX))
     }
 
     /// Returns this rate times a non-negative factor.

@@ -160,7 +160,8 @@ impl RttEstimator {
         };
         let error = adjusted.abs_diff(self.smoothed);
         self.deviation = (3 * self.deviation + error) / 4;
-        self.smoothed = (7 * self.smoothed + adjusted) / 8;
+        // Zero stands for no sample.
+        self.smoothed = ((7 * self.smoothed + adjusted) / 8).max(1);
     }
 
     /// Returns TCP's retransmission timeout before backoff, or `None` before the first sample.
@@ -181,6 +182,9 @@ impl RttEstimator {
         self.smoothed() + spread + max_ack_delay
     }
 }
+
+#[cfg(test)]
+mod proofs;
 
 #[cfg(test)]
 mod tests {
