@@ -144,6 +144,8 @@ const LINES: &[&str] = &[
     "run bad-trace.toml",
     "run unknown-link.toml",
     "run zero-duration.toml",
+    "run four-days.toml",
+    "run too-much-to-count.toml",
     "run negative-rtt.toml",
     "run zero-buffer.toml",
     "run long-red-target.toml",
@@ -329,6 +331,8 @@ fn folder() -> Scratch {
     scratch.write("bad-trace.toml", scenario(("rate = \"12Mbps\"", "trace = \"backwards.down\"")));
     scratch.write("unknown-link.toml", scenario(("[\"up\"]", "[\"down\"]")));
     scratch.write("zero-duration.toml", scenario(("1s", "0s")));
+    scratch.write("four-days.toml", scenario(("1s", "96h")));
+    scratch.write("too-much-to-count.toml", scenario(("1s", "3h")).replace("12Mbps", "1Gbps"));
     scratch.write("negative-rtt.toml", scenario(("100ms", "-100ms")));
     let queue =
         |name: &str| scenario(("buffer = \"250pkt\"", &format!("buffer = \"250pkt\"\nqueue = \"{name}\"")));

@@ -8,7 +8,7 @@ use brakelight_core::suggest::{DidYouMean, nearest, nearest_few};
 use brakelight_scenario::cost::Cost;
 use brakelight_scenario::problem::InputError;
 use brakelight_scenario::trace::names::NameError;
-use brakelight_sim::RunError;
+use brakelight_sim::{RunError, SetupError};
 
 /// Why a runner could not run a scenario, in its own words.
 pub type Cause = Box<dyn std::error::Error + Send + Sync>;
@@ -169,6 +169,11 @@ impl Error {
 
     /// Returns `true` if the caller's input was wrong, and `false` if a run or a result failed.
     pub fn is_input(&self) -> bool {
+        if let Error::Run { cause, .. } = self
+            && let Some(RunError::Setup(SetupError::TooLong(_))) = cause.downcast_ref::<RunError>()
+        {
+            return true;
+        }
         !matches!(
             self,
             Error::Run { .. }

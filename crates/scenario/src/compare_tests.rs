@@ -119,7 +119,7 @@ fn refuses_what_cannot_run() {
     .map(|compare| compare.scenario().unwrap_err().to_string());
     insta::assert_snapshot!(errors.join("\n"), @r"
     newreno on some-trace: rtt = `0s` is out of range: valid is 1ns to 3600s
-    newreno on some-trace: duration = `0s` is out of range: valid is 1ns to 2592000s
+    newreno on some-trace: duration = `0s` is out of range: valid is 1ns to 280800s
     newreno on some-trace: buffer = `0pkt` is out of range: valid is 1pkt or more
     newreno on some-trace: path: a full packet of 1.5kB does not fit the buffer of link `forward`, 1.499kB
     newreno on : trace = `` is out of range: valid is the name or file of a trace

@@ -101,6 +101,20 @@ fn place(hop: &Hop, places: &HashMap<&str, usize>) -> Option<usize> {
     }
 }
 
+/// The link's mean rate in bits per second; none where neither the scenario nor `traces` says it.
+pub(crate) fn known_bps(
+    link: &LinkSpec,
+    duration: Duration,
+    traces: &BTreeMap<String, Trace>,
+) -> Option<f64> {
+    let known = match &link.service {
+        Service::Trace(name) => traces.contains_key(name),
+        Service::Radio(radio) => matches!(radio.config(), RadioConfig::Nr(_)),
+        Service::Fixed(_) | Service::Steps(_) => true,
+    };
+    known.then(|| bps(link, duration, traces))
+}
+
 /// The link's mean rate in bits per second.
 fn bps(link: &LinkSpec, duration: Duration, traces: &BTreeMap<String, Trace>) -> f64 {
     let rate = match &link.service {
@@ -129,7 +143,7 @@ fn bps(link: &LinkSpec, duration: Duration, traces: &BTreeMap<String, Trace>) ->
 }
 
 /// Bits that one flow's application offers in so many seconds; infinite where it always has more.
-fn payload(flow: &FlowSpec, seconds: f64) -> f64 {
+pub(crate) fn payload(flow: &FlowSpec, seconds: f64) -> f64 {
     let second = match &flow.traffic {
         Traffic::Backlogged | Traffic::RequestResponse(_) | Traffic::Video(_) => f64::INFINITY,
         Traffic::Size(size) => return size.bits() as f64,

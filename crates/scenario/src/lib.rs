@@ -22,6 +22,7 @@
 //! | [`decision`] | what a comparison says to deploy |
 //! | [`experiment`] | a paper's figure as a matrix to run and checks to pass |
 //! | [`cost`] | what a scenario takes to simulate, estimated before it runs |
+//! | [`limits`] | how long a run may be, by what its senders can count |
 //! | [`routers`] | what controllers need of the routers on their path |
 //! | [`mod@reference`] | real measurements, and how close a model must lie |
 //! | [`input`] | files read whole, up to a limit for each kind: the module of `brakelight-traces` |
@@ -41,6 +42,7 @@ pub mod documents;
 pub mod experiment;
 pub mod file;
 pub mod identity;
+pub mod limits;
 pub mod link_log;
 pub mod measure;
 pub mod median;

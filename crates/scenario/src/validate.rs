@@ -17,6 +17,7 @@ use brakelight_registry::{Host, LinkKind, Misfit};
 
 use crate::agreement::{Difference, difference};
 use crate::clock::Clock;
+use crate::limits::LONGEST_RUN;
 use crate::problem::{Invalid, Location, Problem};
 use crate::routers;
 use crate::scenario::{
@@ -26,7 +27,7 @@ use crate::traffic::{Arrivals, Offer, SizeLaw, Traffic};
 
 /// The smallest time that is not none.
 const NS: Duration = Duration::from_nanos(1);
-/// The longest run: 30 days. Sums of a few times stay far inside 64 bits of nanoseconds.
+/// The longest time within a run, 30 days. Sums of a few stay far inside 64 bits of nanoseconds.
 const RUN: Duration = Duration::from_secs(30 * 24 * 3600);
 /// The longest round trip and the longest delay of anything on the way.
 const TRIP: Duration = Duration::from_secs(3600);
@@ -51,7 +52,7 @@ impl Scenario {
     /// Checks that the scenario can be run. What a trace's name refers to is not looked at.
     pub fn validate(&self) -> Result<(), Invalid> {
         let check = Check { location: Location::Scenario, owner: String::new() };
-        check.within("duration", self.duration, NS..=RUN)?;
+        check.within("duration", self.duration, NS..=LONGEST_RUN)?;
         if self.measure_from >= self.duration {
             return check.range("measure_from", self.measure_from, "less than the duration");
         }

@@ -19,6 +19,7 @@ use brakelight_links::shaper::Side;
 use brakelight_links::trace::Trace;
 use brakelight_registry::AnyQueue;
 use brakelight_scenario::build::site;
+use brakelight_scenario::problem::InputError;
 use brakelight_scenario::scenario::{Direction, FlowSpec, Hop, LinkSpec, Scenario, Service};
 use brakelight_scenario::scheme_string::SchemeString;
 
@@ -47,6 +48,9 @@ pub enum SetupError {
         /// The link.
         link: String,
     },
+    /// A flow can deliver more than its sender can count.
+    #[error(transparent)]
+    TooLong(#[from] InputError),
     /// A flow's ends cannot be what they should.
     #[error("flow `{flow}`: {reason}")]
     Host {

@@ -76,7 +76,8 @@ pub struct Contents {
     pub cwr: bool,
 }
 
-/// What a packet carries. Numbers count packets, so a connection may send 2^32 of them: 6 TB.
+/// What a packet carries. Numbers count packets, so a connection may send 2^32 of them. A run in which one
+/// could deliver half as many is refused ([`MOST_PACKETS`](brakelight_scenario::limits::MOST_PACKETS)).
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Kind {
     /// A segment of the stream.

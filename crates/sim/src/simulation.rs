@@ -239,6 +239,7 @@ impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
         mut host: impl FnMut(FlowConfig) -> Result<E, String>,
         joined: bool,
     ) -> Result<Self, SetupError> {
+        scenario.check_counters(traces)?;
         let network = Network::build(scenario, traces)?;
         let joints = if joined { network.joints() } else { Vec::new() };
         let count = scenario.flow_count() as usize;

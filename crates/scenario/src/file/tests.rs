@@ -526,7 +526,7 @@ fn what_is_wrong_with_json_is_said_as_of_a_file() {
             &|json| json["flow"][0]["traffic"] = serde_json::json!({"kind": "size"}),
             "flow `main`, traffic: `size` is missing: give the size of the transfer",
         ),
-        (&|json| json["duration"] = "0s".into(), "duration = `0s` is out of range: valid is 1ns to 2592000s"),
+        (&|json| json["duration"] = "0s".into(), "duration = `0s` is out of range: valid is 1ns to 280800s"),
     ];
     for (change, message) in inputs {
         assert_eq!(refused(change), message);

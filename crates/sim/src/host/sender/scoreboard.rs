@@ -8,6 +8,7 @@ use brakelight_core::controller::PacketInfo;
 use brakelight_core::sender::Snapshot;
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::Bytes;
+use brakelight_scenario::limits::{LONGEST_RUN, MOST_DELIVERED};
 
 use super::super::ring::Ring;
 
@@ -27,8 +28,9 @@ pub(super) enum State {
 /// One packet that was sent.
 ///
 /// With ten thousand flows these are most of the memory, so that what a snapshot says is kept as its distance
-/// from something known: times as nanoseconds before the packet left, in 48 bits (three days), and totals by
-/// their last 40 or 36 bits. What is in flight takes 31: no more than a receiver grants, and probes.
+/// from something known: times as nanoseconds before the packet left, in 48 bits, and totals by their last 40
+/// or 36 bits. What is in flight takes 31: no more than a receiver grants, and probes. Longer runs, and flows
+/// that could deliver more, are refused before they begin ([`limits`](brakelight_scenario::limits)).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Transmission {
     pub(super) sent_at: Time,
@@ -59,8 +61,13 @@ const APP_LIMITED: u8 = 4;
 const RETRANSMISSION: u8 = 8;
 const LOST_HIGH: u32 = 4;
 
-/// The longest time that a transmission remembers, 78 hours in nanoseconds; a longer one counts as that.
+/// The longest time that a transmission remembers, in nanoseconds; a longer one counts as that. No run is as
+/// long.
 const LONGEST_AGO: u64 = (1 << 48) - 1;
+const _: () = assert!(LONGEST_RUN.as_nanos() <= LONGEST_AGO);
+/// The last bits of the bytes delivered. No flow delivers more in all.
+const DELIVERED: u64 = (1 << 40) - 1;
+const _: () = assert!(MOST_DELIVERED.0 <= DELIVERED + 1);
 
 impl Transmission {
     /// A packet of `size` bytes that leaves at `now`.
@@ -112,12 +119,11 @@ impl Transmission {
         self.flags & RETRANSMISSION != 0
     }
 
-    /// Bytes delivered when it left; no more than a terabyte fewer than `present`.
+    /// Bytes delivered when it left; less than 2^40 fewer than `present`, which a flow cannot deliver.
     #[inline]
     pub(super) fn delivered(&self, present: u64) -> u64 {
-        const BITS: u64 = (1 << 40) - 1;
         let then = u64::from(self.delivered_high) << 32 | u64::from(self.delivered);
-        present - (present.wrapping_sub(then) & BITS)
+        present - (present.wrapping_sub(then) & DELIVERED)
     }
 
     /// Bytes lost when it left; within 32 GiB of `present`, which may be less, since losses are taken back.
@@ -270,5 +276,46 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// The numbers within one of each multiple of a power of two that a field may end at.
+    fn edges(most: u64) -> Vec<u64> {
+        let near = |edge: u64| [edge.wrapping_sub(1), edge, edge + 1];
+        let mut edges: Vec<u64> = (0..50).flat_map(|bit| near(1 << bit)).chain([most]).collect();
+        edges.retain(|edge| *edge <= most);
+        edges.sort_unstable();
+        edges.dedup();
+        edges
+    }
+
+    /// The limits of a run are those that an entry holds: `scenario::limits`.
+    #[test]
+    fn an_entry_holds_all_that_the_longest_run_can_bring() {
+        let now = Time::ZERO + LONGEST_RUN;
+        for ago in edges(LONGEST_RUN.as_nanos()) {
+            for since in edges(MOST_DELIVERED.0 - 1) {
+                for delivered in [0, 1, 1 << 32, MOST_DELIVERED.0 - 1 - since] {
+                    let lost = 1 << 34;
+                    let at = Time::from_nanos(now.as_nanos() - ago);
+                    let books = Snapshot {
+                        delivered,
+                        delivered_at: at,
+                        first_sent_at: at,
+                        lost,
+                        inflight: 1 << 30,
+                        app_limited: false,
+                    };
+                    let sent = Transmission::new(now, 7, 1448, &books, false);
+                    let info = sent.info(3, 0, delivered + since, lost);
+                    assert_eq!((info.delivered.0, info.lost.0), (delivered, lost), "{since}");
+                    assert_eq!((info.delivered_at, info.first_sent_at), (at, at), "{ago}");
+                }
+            }
+        }
+        let bounds =
+            "times and bytes within one of a power of two, up to the longest run and the most delivered";
+        eprintln!(
+            "sim/src/host/sender/scoreboard.rs | Transmission::info | what was known when the packet left | {bounds} | {verdict}"
+        );
     }
 }
