@@ -59,6 +59,8 @@ impl WindowedMax {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -90,6 +92,71 @@ mod tests {
                 let truth = seen.iter().filter(|(at, _)| now - at <= 10).map(|(_, v)| *v).max().unwrap();
                 prop_assert!(value <= answer && answer <= truth, "{value} <= {answer} <= {truth}");
             }
+        }
+    }
+
+    type Samples = [(u64, u64); 3];
+
+    /// What the filter does depends on the order of values and on the ages of samples. So all ages up to one
+    /// beyond the window, and all orders of four values, are all states.
+    #[test]
+    fn a_windowed_maximum_keeps_its_order_and_its_window() {
+        let most = if std::env::var_os("BRAKELIGHT_PROOFS").is_some() { 40 } else { 12 };
+        for window in 1..=most {
+            let mut seen = HashSet::new();
+            let mut open = std::vec![[(0_u64, 0_u64); 3]];
+            // From every state that can be reached: ages of the three samples, and their values.
+            while let Some(state) = open.pop() {
+                for passed in 0..=window + 1 {
+                    for value in 0..4 {
+                        step_filter(window, state, passed, value, &mut seen, &mut open);
+                    }
+                }
+            }
+        }
+        let verdict = if std::env::var_os("BRAKELIGHT_PROOFS").is_some() {
+            "proved"
+        } else {
+            "holds in part of the domain"
+        };
+        let bounds = std::format!("windows to {most} ticks, any sequence of samples of four values");
+        for property in [
+            "no less than the newest sample",
+            "no sample outlives the window",
+            "a sample that was seen, or the newest",
+            "the three samples stay in the order of their times and values",
+        ] {
+            std::eprintln!(
+                "estimates/src/windowed_max.rs | WindowedMax::update | {property} | {bounds} | {verdict}"
+            );
+        }
+    }
+
+    /// One sample later, `passed` ticks after those of `state`, which are given by their ages.
+    fn step_filter(
+        window: u64,
+        state: Samples,
+        passed: u64,
+        value: u64,
+        seen: &mut HashSet<Samples>,
+        open: &mut std::vec::Vec<Samples>,
+    ) {
+        let now = 1000;
+        let at = |(age, value): (u64, u64)| (now - age, value);
+        let mut filter = WindowedMax { samples: state.map(at) };
+        let answer = filter.update(window, now + passed, value);
+        let after = filter.samples.map(|(at, value)| (now + passed - at, value));
+        assert_eq!(answer, after[0].1);
+        assert!(answer >= value, "window {window}, {state:?}, {passed}, {value}");
+        assert!(after[0].0 <= window, "window {window}, {state:?}, {passed}, {value}: {after:?}");
+        let known = |(age, of): &(u64, u64)| {
+            (*age, *of) == (0, value)
+                || state.iter().any(|(before, old)| (before + passed, *old) == (*age, *of))
+        };
+        assert!(after.iter().all(known), "window {window}, {state:?}, {passed}, {value}: {after:?}");
+        assert!(after.is_sorted_by(|one, other| one.0 >= other.0 && one.1 >= other.1), "{after:?}");
+        if seen.insert(after) {
+            open.push(after);
         }
     }
 }

@@ -255,3 +255,50 @@ fn a_longer_route_is_learnt_after_the_horizon() {
     assert_eq!(late[0], 30_000);
     assert_eq!(late.last(), Some(&0));
 }
+
+/// From every baseline, for every one-way delay and every round trip of a small range: what the estimate does
+/// depends on sums and differences alone. So it holds after any number of packets.
+#[test]
+fn the_estimate_is_within_zero_and_the_round_trip_above_the_smallest_by_any_clock() {
+    // Clocks apart by nothing, by minutes, and by 146 years, at which 64 bits still hold all sums.
+    for offset in [0, 600_000_000_000, i64::MAX as u64 / 2 - 100] {
+        for before in -12..=12_i64 {
+            for owd in -12..=12_i64 {
+                for above in 0..=13_u64 {
+                    measure_one(offset, before, owd, above);
+                }
+            }
+        }
+    }
+    let bounds =
+        "baselines and delays of -12 to 12 ns, round trips up to 13 ns above the least, three clock offsets";
+    for property in [
+        "from zero to what the round trip is above the least",
+        "the same whatever the clocks' offset",
+        "the baseline is never above the delay, and moves only as far as the round trip asks",
+        "no overflow for clocks up to 146 years apart",
+    ] {
+        std::eprintln!(
+            "estimates/src/one_way_queueing.rs | OneWayQueueing::measure | {property} | {bounds} | {verdict}"
+        );
+    }
+}
+
+fn measure_one(offset: u64, before: i64, owd: i64, above: u64) {
+    const LEAST: u64 = 40;
+    // With an offset of zero the clocks' difference is still above -12 ns.
+    let sent_at = Time::from_nanos(1_000);
+    let received_at = Time::from_nanos((1_000 + offset).wrapping_add_signed(owd));
+    let mut estimate = OneWayQueueing::new(Baseline::Bounded, None);
+    estimate.base_ns = Some(offset as i64 + before);
+    estimate.note_rtt(0, LEAST);
+    let packet = ReceiveTime { number: 1, sent_at, received_at };
+    let queueing = estimate.measure(&packet, Some(Duration::from_nanos(LEAST + above))).as_nanos();
+    let base = estimate.base_ns.unwrap() - offset as i64;
+    assert!(queueing <= above, "{offset}, {before}, {owd}, {above}");
+    assert_eq!(queueing as i64, owd - base);
+    // By hand: the sum of eq. 5, cut at the bound.
+    let sum = (owd - before).max(0) as u64;
+    assert_eq!(queueing, sum.min(above), "{offset}, {before}, {owd}, {above}");
+    assert_eq!(base == before, sum <= above && owd >= before);
+}

@@ -434,3 +434,80 @@ fn with_standing_waiting_for_a_burst_of_the_link_is_no_queue() {
     // It was there for 70 ms when the one before left: 20 ms above the target.
     near(bench.shown("target_rate_bps"), (0.98 * 12.0 - 12.0 * 20.0 / 133.0) * MBPS);
 }
+
+fn is_full() -> bool {
+    std::env::var_os("BRAKELIGHT_PROOFS").is_some()
+}
+
+/// What is printed of a property that holds.
+fn verdict() -> &'static str {
+    if is_full() { "proved" } else { "holds in part of the domain" }
+}
+
+/// Algorithm 1 from every level and for every share that is a multiple of 2^-8, where sums are exact: what
+/// holds after one packet holds after any number.
+#[test]
+fn the_bucket_holds_what_it_got_and_never_more_than_its_limit() {
+    let steps = if is_full() { 1024 } else { 256 };
+    for marking in ["nsdi", "hotnets", "prototype"] {
+        for limit in ["1", "5"] {
+            let config = Config::from_options([("marking", marking), ("token_limit", limit)]).unwrap();
+            let most = config.token_limit;
+            let mut abc = Abc::<Sample>::new(&config, &place(250));
+            for level in 0..=steps * most as u32 {
+                for share in 0..=steps {
+                    for accelerates in [false, true] {
+                        let [level, f] = [level, share].map(|number| f64::from(number) / f64::from(steps));
+                        abc.token = level;
+                        let taken = abc.take_token(f, accelerates);
+                        assert!((0.0..=most).contains(&abc.token), "{marking}: {level} + {f}: {}", abc.token);
+                        assert!(!taken || accelerates && level + f >= 1.0, "{marking}: {level} + {f}");
+                        let left = abc.token + f64::from(u8::from(taken));
+                        // What is lost is what the bucket could not hold.
+                        assert!(left <= level + f, "{marking}: {level} + {f}");
+                        assert!(left >= (level + f).min(most), "{marking}: {level} + {f}");
+                    }
+                }
+            }
+        }
+    }
+    let verdict = verdict();
+    let bounds = std::format!("three rules, limits of 1 and 5, levels and shares in steps of 1/{steps}");
+    for property in [
+        "the bucket stays from empty to its limit",
+        "an accelerate costs a token that was there",
+        "no more tokens than were given",
+        "none lost but above the limit",
+    ] {
+        std::eprintln!("routers/src/abc.rs | Abc::take_token | {property} | {bounds} | {verdict}");
+    }
+}
+
+/// For every capacity in whole kbit/s, and every queue: eq. 1 by the router's own arithmetic.
+#[test]
+fn the_target_rate_is_at_most_the_aim_and_falls_with_the_queue() {
+    let most = if is_full() { 4_000_u32 } else { 400 };
+    for mu in 0..=most {
+        let mu_bps = f64::from(mu) * 1e3;
+        let mut before = f64::INFINITY;
+        for waiting in 0..=most {
+            let tr_bps = target_rate_bps(0.98 * mu_bps, mu_bps, f64::from(waiting) * 8e2, 0.05, 1.0 / 0.133);
+            assert!(tr_bps.is_finite() && tr_bps <= 0.98 * mu_bps && tr_bps <= before, "{mu}, {waiting}");
+            // X0 = d_t + eta delta: there and above nothing is ordered.
+            let x0_bits = mu_bps * (0.05 + 0.98 * 0.133);
+            assert_eq!(
+                tr_bps <= 1e-6 * mu_bps,
+                f64::from(waiting) * 8e2 >= x0_bits * (1.0 - 1e-6),
+                "{mu}, {waiting}"
+            );
+            before = tr_bps;
+        }
+    }
+    let verdict = verdict();
+    let bounds = std::format!("mu to {most} kbit/s, queues to {most} times 100 bytes");
+    for property in
+        ["never above eta mu", "never rises with the queue", "at or below zero from X0 on, and not before"]
+    {
+        std::eprintln!("routers/src/abc.rs | target_rate_bps | {property} | {bounds} | {verdict}");
+    }
+}

@@ -183,4 +183,66 @@ mod tests {
             }
         }
     }
+
+    /// The ranges of a set of numbers below `most`, which has a bit for each.
+    fn ranges_of(set: u32, most: u32) -> RangeSet {
+        let mut ranges = RangeSet::default();
+        for number in (0..most).filter(|number| set >> number & 1 != 0) {
+            match ranges.ranges.back_mut() {
+                Some(last) if last.end == number => last.end += 1,
+                _ => ranges.ranges.push_back(Range { start: number, end: number + 1 }),
+            }
+            ranges.count += 1;
+        }
+        ranges
+    }
+
+    /// Every change of every set of the numbers below a limit: the outcome is again the ranges of a set, so
+    /// that what holds here holds after any number of changes.
+    #[test]
+    fn every_change_of_every_set_is_that_of_a_set() {
+        let most = if std::env::var_os("BRAKELIGHT_PROOFS").is_some() { 14 } else { 9 };
+        let below = |limit: u32| (1_u32 << limit) - 1;
+        for set in 0..1_u32 << most {
+            let ranges = ranges_of(set, most);
+            let is = |changed: &RangeSet, expected: u32| {
+                let canonical = ranges_of(expected, most);
+                assert_eq!(changed.ranges, canonical.ranges, "{set:b} to {expected:b}");
+                assert_eq!(changed.count(), expected.count_ones(), "{set:b} to {expected:b}");
+            };
+            for start in 0..=most {
+                assert_eq!(ranges.find(start).is_some(), set >> start & 1 != 0, "{set:b}, {start}");
+                for end in 0..=most {
+                    let range = Range { start, end };
+                    let added = below(end) & !below(start);
+                    let (mut changed, mut fresh) = (ranges.clone(), Vec::new());
+                    changed.insert(range, |part| fresh.push(part));
+                    is(&changed, set | added);
+                    assert_eq!(fresh, Vec::from(ranges_of(added & !set, most).ranges), "{set:b}, {range:?}");
+                }
+                let mut changed = ranges.clone();
+                changed.remove_below(start);
+                is(&changed, set & !below(start));
+            }
+            let mut changed = ranges.clone();
+            let first = changed.pop_front();
+            assert_eq!(first.is_some(), set != 0);
+            is(&changed, first.map_or(0, |first| set & !below(first.end)));
+        }
+        let verdict = if std::env::var_os("BRAKELIGHT_PROOFS").is_some() {
+            "proved"
+        } else {
+            "holds in part of the domain"
+        };
+        let bounds = format!("every set of numbers below {most}, and every range");
+        for (function, property) in [
+            ("insert", "the union, in sorted ranges that do not touch"),
+            ("insert", "tells what was not there, ascending"),
+            ("find", "exactly the numbers of the set"),
+            ("remove_below, pop_front", "the rest, in sorted ranges that do not touch"),
+            ("count", "how many numbers there are"),
+        ] {
+            eprintln!("sim/src/host/ranges.rs | RangeSet::{function} | {property} | {bounds} | {verdict}");
+        }
+    }
 }

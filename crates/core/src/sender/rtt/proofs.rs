@@ -46,6 +46,7 @@ fn a_quic_sample_keeps_the_filters_between_what_they_have_seen() {
             }
         }
     }
+    let verdict = crate::proofs::verdict();
     let bounds = std::format!("times to {most} ns, six least round trips and six delays for each");
     for property in [
         "srtt stays between what it was and the sample",
@@ -54,7 +55,7 @@ fn a_quic_sample_keeps_the_filters_between_what_they_have_seen() {
         "min_rtt is the least sample",
         "the PTO is srtt and a millisecond at the least",
     ] {
-        eprintln!("core/src/sender/rtt.rs | RttEstimator::sample_quic | {property} | {bounds} | proved");
+        eprintln!("core/src/sender/rtt.rs | RttEstimator::sample_quic | {property} | {bounds} | {verdict}");
     }
 }
 
@@ -86,7 +87,7 @@ fn a_tcp_sample_keeps_the_filters_between_what_they_have_seen() {
         "rttvar never falls below its floor",
         "the RTO is srtt and the floor at the least",
     ] {
-        eprintln!("core/src/sender/rtt.rs | RttEstimator::sample_tcp | {property} | {bounds} | proved");
+        eprintln!("core/src/sender/rtt.rs | RttEstimator::sample_tcp | {property} | {bounds} | {verdict}");
     }
 }
 
@@ -108,6 +109,7 @@ fn no_sample_of_half_a_century_overflows() {
             }
         }
     }
+    let verdict = crate::proofs::verdict();
     let bounds = "three samples and a delay of eight values from 0 to 50 years";
-    eprintln!("core/src/sender/rtt.rs | RttEstimator | no overflow | {bounds} | proved");
+    eprintln!("core/src/sender/rtt.rs | RttEstimator | no overflow | {bounds} | {verdict}");
 }
