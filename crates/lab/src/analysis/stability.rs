@@ -19,7 +19,7 @@ use super::fluid::{self, FixedPoint, Fluid, Increase, Model, Swing};
 use super::outstanding::{self, Outstanding};
 
 /// Bytes of a packet at the IP layer.
-const PACKET: Bytes = Bytes(1500);
+pub(crate) const PACKET: Bytes = Bytes(1500);
 
 /// The router's rule for its target rate.
 #[derive(Clone, Copy, Debug, PartialEq)]

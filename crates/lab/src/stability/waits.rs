@@ -2,7 +2,7 @@
 //! the stairs that come closest to it.
 
 use brakelight_core::time::Duration;
-use brakelight_core::units::{Bytes, Rate};
+use brakelight_core::units::Rate;
 use brakelight_scenario::documents::Origin;
 use brakelight_scenario::problem::InputError;
 use brakelight_scenario::scenario::Scenario;
@@ -11,6 +11,7 @@ use brakelight_sim::{Traces, run};
 use serde::Serialize;
 
 use crate::analysis::bound::{Bound, Class, Law, Path};
+use crate::analysis::stability::PACKET;
 use crate::attack::Link;
 use crate::attack::space::Setting;
 use crate::error::Error;
@@ -19,9 +20,6 @@ use crate::progress::Progress;
 
 /// Factors by which a link may change in a round trip.
 pub const CHANGES: &str = "1.1,1.25,1.5,2,4,8";
-
-/// Bytes of a packet at the IP layer.
-const PACKET: Bytes = Bytes(1500);
 
 /// How long the stairs stay at their top and at their foot: both come to rest.
 const REST: Duration = Duration::from_secs(5);
@@ -118,6 +116,8 @@ impl Links {
         let name = format!("{flows} flows, a factor of {change}");
         let setting = Setting { name, seed: self.seed, duration: self.duration };
         let mut scenario = link.scenario(&scheme, None, false, &setting)?;
+        // That of the bound, and not whole milliseconds, in which links of a search are written.
+        scenario.flows[0].rtt = self.rtt;
         scenario.flows[0].count = flows;
         Ok(scenario)
     }
@@ -166,4 +166,26 @@ pub fn waits(
         changes: changes.to_vec(),
         points,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of the stairs of a link of this round trip.
+    fn stairs(rtt: Duration) -> Scenario {
+        let rates = [6, 24].map(Rate::from_mbps);
+        let (duration, target) = (Duration::from_secs(20), Duration::from_millis(50));
+        let links = Links { rates, rtt, eta: 0.98, target, duration, seed: 1 };
+        links.stairs(1, 2.0).unwrap()
+    }
+
+    #[test]
+    fn packets_have_the_round_trip_of_the_bound() {
+        for rtt in [100_000, 100_400, 20_001].map(Duration::from_micros) {
+            let scenario = stairs(rtt);
+            assert_eq!(scenario.flows[0].rtt, rtt);
+            assert_eq!(scenario.validate(), Ok(()));
+        }
+    }
 }
