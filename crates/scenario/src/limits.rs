@@ -58,8 +58,8 @@ impl Scenario {
         }
         let longest = flow.start + Duration::from_secs_f64((most_bits / bps).floor().max(1e-3));
         let valid = format!(
-            "up to {longest}, in which link `{}` carries what one connection can count: {} and 2^31 packets",
-            link.name, MOST_DELIVERED
+            "up to {longest}, in which link `{}` carries what one connection can count: 2^40 bytes and 2^31 packets",
+            link.name
         );
         let problem = Problem::OutOfRange { key: "duration".into(), value: self.duration.to_string(), valid };
         let owner = format!("flow `{}`", flow.name);
@@ -109,7 +109,7 @@ mod tests {
         assert_eq!(
             check("3h", "1Gbps", "").unwrap_err(),
             "flow `a`: duration = `10800s` is out of range: valid is up to 8796s, in which link `up` carries what \
-             one connection can count: 1099511627776B and 2^31 packets"
+             one connection can count: 2^40 bytes and 2^31 packets"
         );
         // Small packets run out first: 2^31 of 104 bytes.
         assert_eq!(check("1700s", "1Gbps", "mss = \"64B\"\noverhead = \"40B\""), Ok(()));

