@@ -45,9 +45,21 @@
 //! | a | `Class::change` | 1 | >= 1, infinity for any |
 //! | d | `Class::outage_s` | s | >= 0 |
 
+pub mod classes;
+
 /// Pieces of the range of capacities in which the worst is looked for: each by the most that it may have to
 /// serve and the least that serves it.
 const PIECES: f64 = 1000.0;
+
+/// delta over tau of the rule that tunes itself (docs/abc-adaptive.md).
+const ADAPTIVE_DELTA_OVER_TAU: f64 = 0.7;
+/// sigma over tau: how long that rule's mean of what is outstanding looks back.
+const ADAPTIVE_SIGMA_OVER_TAU: f64 = 0.25;
+/// The share of accelerates that it never goes below.
+const ADAPTIVE_LEAST_SHARE: f64 = 1.0 / 16.0;
+/// The loop delay at which its cushion is one mean error of the forecast, s, and the least share of it.
+const ADAPTIVE_CUSHION_TAU_S: f64 = 0.1;
+const ADAPTIVE_LEAST_CUSHION: f64 = 0.7;
 
 /// The router's constants.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -159,6 +171,35 @@ impl Bound {
             falls: change,
         };
         self.served_s(&last)
+    }
+
+    /// Returns the longest wait of the fluid model behind the rule that tunes itself, s, with tau known and
+    /// whatever its forecast is; none where additive increase alone can fill what its least share of
+    /// accelerates leaves of the slowest link. The router's constants are its own, not those of `law`.
+    ///
+    /// The proof is in docs/abc-bound.md, "The rule that tunes itself".
+    pub fn adaptive_s(&self) -> Option<f64> {
+        let Class { low_bps, high_bps, outage_s, .. } = self.class;
+        let tau_s = self.path.tau_s;
+        let added_bps = self.added_bps();
+        if added_bps >= low_bps * (1.0 - 2.0 * ADAPTIVE_LEAST_SHARE) {
+            return None;
+        }
+        Some(self.outstanding_bits(added_bps, high_bps, tau_s) / low_bps + outage_s)
+    }
+
+    /// The most that waits and is on its way at any moment, bits.
+    fn outstanding_bits(&self, added_bps: f64, high_bps: f64, tau_s: f64) -> f64 {
+        let Class { low_bps, outage_s, .. } = self.class;
+        let delta_s = ADAPTIVE_DELTA_OVER_TAU * tau_s;
+        // The forecast errs by no more than the link changes.
+        let least_bps = if outage_s > 0.0 { 0.0 } else { low_bps };
+        let cushion = (tau_s / ADAPTIVE_CUSHION_TAU_S).max(ADAPTIVE_LEAST_CUSHION);
+        let aim_bits = tau_s * high_bps + cushion * tau_s * (high_bps - least_bps);
+        let turns_bits = aim_bits + delta_s * (high_bps + added_bps);
+        let overshoot = 1.0 + ADAPTIVE_SIGMA_OVER_TAU / ADAPTIVE_DELTA_OVER_TAU;
+        let crept_bits = added_bps * (2.0 * ADAPTIVE_LEAST_SHARE * tau_s + outage_s);
+        overshoot * turns_bits + crept_bits
     }
 
     /// Returns the least share of the capacity that the fluid model uses, over any time in which it does not

@@ -1,5 +1,6 @@
 use brakelight_core::random::Random;
 use brakelight_core::time::Duration;
+use brakelight_registry::{QUEUES, find};
 use brakelight_scenario::scheme::Scheme;
 use brakelight_sim::{Traces, run};
 
@@ -76,6 +77,25 @@ fn pour(bound: &Bound, steps: &[(f64, f64)]) -> (f64, f64) {
         }
     }
     (waited as f64 * h_s, used / could)
+}
+
+#[test]
+fn the_constants_are_those_that_abc_comes_with() {
+    let abc = find(QUEUES, "abc").expect("abc has a router").parameters();
+    let default = |name: &str| {
+        let listed = abc.iter().find(|parameter| parameter.name == name);
+        listed.unwrap_or_else(|| panic!("abc has no option `{name}`")).default.to_string()
+    };
+    let seconds = |name: &str| default(name).parse::<Duration>().unwrap().as_secs_f64();
+    let number = |name: &str| default(name).parse::<f64>().unwrap();
+    let law = Law {
+        eta: number("eta"),
+        delta_s: seconds("delta"),
+        target_s: seconds("target"),
+        window_s: seconds("window"),
+        tokens: number("token_limit"),
+    };
+    assert_eq!(Law::PAPER, law);
 }
 
 #[test]
@@ -156,4 +176,74 @@ fn packets_on_links_of_the_class_wait_no_longer() {
     let at = |share: f64| shares[((shares.len() - 1) as f64 * share) as usize];
     let [median, p95, most] = [0.5, 0.95, 1.0].map(at);
     eprintln!("{runs} links: {median:.2} of the bound in the median, {p95:.2} at p95, {most:.2} at most");
+}
+
+/// The rule that tunes itself, as a fluid (docs/abc-adaptive.md), with a forecast that is drawn anew for each
+/// round trip from what the link had in the last four, and an error as large as the link allows: the most
+/// that waited and was on its way, bits, and the longest wait, s.
+fn pour_adaptive(bound: &Bound, steps: &[(f64, f64)], random: &mut Random) -> f64 {
+    let tau_s = bound.path.tau_s;
+    let h_s = tau_s / STEPS as f64;
+    let delta_s = ADAPTIVE_DELTA_OVER_TAU * tau_s;
+    let mut capacity = Vec::new();
+    for (time, bps) in steps {
+        capacity.extend(std::iter::repeat_n(*bps, (time * STEPS as f64).ceil() as usize));
+    }
+    let (mut queue, mut mean, mut leaves_bps) = (0.0_f64, 0.0, 0.0_f64);
+    let mut ordered = vec![0.0; STEPS];
+    let (mut come, mut done) = (vec![0.0], vec![0.0]);
+    let mut forecast_bps = bound.class.high_bps;
+    let mut error_bits = 0.0;
+    for (step, mu) in capacity.iter().enumerate() {
+        if step % STEPS == 0 {
+            let past = &capacity[step.saturating_sub(4 * STEPS)..=step];
+            let [least, most] = [f64::min, f64::max].map(|of| past.iter().copied().fold(past[0], of));
+            forecast_bps = least + (most - least) * if random.chance(0.6) { 1.0 } else { random.uniform() };
+            error_bits = tau_s * (bound.class.high_bps - bound.class.low_bps) * random.uniform().sqrt();
+        }
+        let on_its_way: f64 = ordered.iter().sum::<f64>() * h_s;
+        let outstanding = queue + on_its_way;
+        mean += (outstanding - mean) * h_s / (ADAPTIVE_SIGMA_OVER_TAU * tau_s);
+        let cushion = (tau_s / ADAPTIVE_CUSHION_TAU_S).max(ADAPTIVE_LEAST_CUSHION) * error_bits;
+        let target = forecast_bps - (mean - forecast_bps * tau_s - cushion) / delta_s;
+        let order =
+            target.clamp(2.0 * ADAPTIVE_LEAST_SHARE * leaves_bps, target.max(0.0).max(leaves_bps / 8.0));
+        let arrives = core::mem::replace(&mut ordered[step % STEPS], order) + bound.added_bps();
+        let serves = mu.min(arrives + queue / h_s);
+        queue += h_s * (arrives - serves);
+        leaves_bps = serves;
+        done.push(done[step] + h_s * mu);
+        come.push(done[step + 1] + queue);
+    }
+    let (mut waited, mut leaves) = (0, 0);
+    for (step, work) in come.iter().enumerate() {
+        while leaves < done.len() && done[leaves] < *work - 1e-3 {
+            leaves += 1;
+        }
+        if leaves < done.len() {
+            waited = waited.max(leaves.saturating_sub(step));
+        }
+    }
+    waited as f64 * h_s
+}
+
+#[test]
+fn a_fluid_behind_the_rule_that_tunes_itself_waits_no_longer_whatever_its_forecast() {
+    let mut random = Random::stream(1, "adaptive bound");
+    let mut most = 0.0_f64;
+    for _ in 0..200 {
+        let high = 24.0;
+        let low = high / libm::pow(16.0, random.uniform());
+        let change = 1.0 + 5.0 * random.uniform() * random.uniform();
+        let tau_s = 0.02 + 0.18 * random.uniform();
+        let flows = (random.uniform() * 4.0).floor().min(0.8 * low * 1e6 * tau_s / PACKET_BITS);
+        let bound = bound(tau_s, flows, [low, high], change);
+        let Some(most_s) = bound.adaptive_s() else { continue };
+        let steps = walk(&mut random, &bound.class);
+        let waited_s = pour_adaptive(&bound, &steps, &mut random);
+        assert!(waited_s <= most_s, "{bound:?}: waited {waited_s} s, the bound is {most_s} s");
+        most = most.max(waited_s / most_s);
+    }
+    // A bound that nothing comes near would say little.
+    assert!(most > 0.3, "{most}");
 }
