@@ -125,7 +125,7 @@ fn the_longest_waits_that_searches_find_are_these() {
     let mut table = String::from(
         "| | longest wait, ms | once the link is simple, five seeds | random links: median, worst |\n|---|---|---|---|\n",
     );
-    for scheme in ["abc", "prague+dualpi2", "cubic+codel", "bbr3", "cubic"] {
+    for scheme in ["abc", "abc-adaptive", "prague+dualpi2", "cubic+codel", "bbr3", "cubic"] {
         let document = found(scheme, Objective::Longest, Space::Steps, bounds, 300, 1);
         let [low, _, high] = document.damage_seeds;
         table += &format!(
@@ -134,4 +134,31 @@ fn the_longest_waits_that_searches_find_are_these() {
         );
     }
     part::check("../abc-bound", "searches", &table);
+}
+
+/// The least that `abc` uses of links of the class.
+#[test]
+#[ignore = "a minute of searches: scripts/prove"]
+fn the_least_use_that_searches_find_is_this() {
+    let mut table = String::from(
+        "| the link changes by at most | least use, % | once the link is simple, five seeds | random links: median, worst |\n\
+         |---|---|---|---|\n",
+    );
+    for change in ["1.25", "2", "4"] {
+        let bounds = format!(
+            "duration=20s,rate=6Mbps..24Mbps,change={change},rtt=100ms,buffer=100,correlation=120ms..2s,variation=3"
+        );
+        let document = found("abc", Objective::Waste, Space::Steps, &bounds, 300, 1);
+        let used = |wasted: f64| 100.0 - wasted;
+        let [low, _, high] = document.damage_seeds;
+        table += &format!(
+            "| {change} | {:.1} | {:.1} to {:.1} | {:.1}, {:.1} |\n",
+            used(document.damage_before),
+            used(high),
+            used(low),
+            used(document.damage_random_median),
+            used(document.damage_random_worst)
+        );
+    }
+    part::check("../abc-bound", "least use", &table);
 }
