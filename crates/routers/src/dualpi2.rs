@@ -157,6 +157,8 @@ parameters! {
         shift: Duration = Duration::from_millis(30), in Duration::ZERO..=Duration::from_secs(10), from "draft-ietf-tsvwg-aqm-dualq-coupled-03";
         /// What happens to the L queue when marking every packet is not enough.
         overload: Overload = Overload::Drop, in .., from "rfc9332 A.2";
+        /// Whether flows of other encodings may pass, too: to see what misread marks do.
+        misread: bool = false, in .., from "ours";
         /// The buffer that both queues share, in packets or bytes; none takes the link's.
         limit: Option<Limit> = None, in .., from "rfc9332 A.1: 250 ms of the highest rate";
     }
