@@ -155,8 +155,8 @@ parameters! {
         cushion: f64 = 1.0, in 0.0..=100.0, from "ours";
         /// Of variant=adaptive: the delay from a mark to the packets that it brings; none: estimated.
         loop_delay: Option<Duration> = None, in OrNone(Duration::from_millis(2)..=Duration::from_millis(400)), from "ours";
-        /// Whether flows of other encodings may pass, too, and every packet is read by its ECN field alone, as
-        /// a router on a real path reads it: to see what misread marks do.
+        /// Whether flows of other encodings may pass, too, and every packet is read by its ECN field alone,
+        /// as a router on a real path reads it: to see what misread marks do.
         misread: bool = false, in .., from "ours";
         /// The buffer, drop-tail, in packets or bytes; none takes the link's.
         limit: Option<Limit> = None, in .., from "abc20 7.2: 250 packets";
