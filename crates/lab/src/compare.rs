@@ -154,7 +154,12 @@ impl Plan {
             setups.push((label.clone(), setup));
         }
         caveats.extend(millisecond_grid(&batches, &schemes));
-        for said in jobs.iter().flat_map(|job| routers::unmarked_flows(&job.scenario)) {
+        let told = |job: &Job| {
+            let mut told = routers::misread_flows(&job.scenario);
+            told.extend(routers::unmarked_flows(&job.scenario));
+            told
+        };
+        for said in jobs.iter().flat_map(told) {
             if !caveats.contains(&said) {
                 caveats.push(said);
             }
@@ -450,7 +455,7 @@ fn millisecond_grid(traces: &[(&String, f64)], schemes: &[Scheme]) -> Option<Str
     let batches: Vec<String> = batches.map(|(label, batch)| format!("{label} {batch:.1}")).collect();
     (!l4s.is_empty() && !batches.is_empty()).then(|| {
         format!(
-            "{} on traces in whole milliseconds: packets leave in batches (packets per busy millisecond: {}) and wait for the next one, unlike on a real link. The lines below each table say why an L4S queue marked them; `--spread` removes the batches and shows what they cost",
+            "{} on traces in whole milliseconds: packets leave in batches (packets per busy millisecond: {}) and wait for the next one. What an L4S queue marked them for, this or a queue that stood, is what the lines below each table count; `--spread` removes the batches",
             l4s.join(", "),
             batches.join(", ")
         )

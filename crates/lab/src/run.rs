@@ -39,7 +39,8 @@ pub fn table(scenario: &Scenario, runs: u32, results: Vec<JobOutcome>) -> Table 
     ];
     let table = Table::of(results, &Drawn { links: scenario.links.len(), paths: paths(scenario) });
     let notes = table.runs.iter().flat_map(notes).collect();
-    let caveats = routers::unmarked_flows(scenario);
+    let mut caveats = routers::misread_flows(scenario);
+    caveats.extend(routers::unmarked_flows(scenario));
     Table { title: scenario.name.clone(), setting, caveats, notes, ..table }
 }
 

@@ -119,6 +119,32 @@ fn abc_survives_without_marks_where_it_has_a_second_window() {
     assert!(!survives("bmcc", &[]));
 }
 
+/// What the ECN field of a flow of each encoding says, and what it says to each queue that can be told to
+/// misread it.
+#[test]
+fn a_queue_misreads_only_what_it_was_told_to() {
+    use Encoding::{Abc, AbcProxied, Bmcc, Classic, Explicit, L4s, None};
+    for (name, queue) in queues() {
+        let told = QueueConfig::new(name, &[("misread", "true")]);
+        for encoding in [None, Classic, Abc, AbcProxied, Bmcc, L4s, Explicit] {
+            assert!(!queue.misreads_flows_of(encoding), "{name} {encoding}");
+            let Ok(told) = &told else { continue };
+            assert!(told.speaks(encoding), "{name} {encoding}");
+            let right = match name {
+                // ECT(0) is a brake to ABC's router, and nothing to an L4S router.
+                "abc" | "abc_dual" => matches!(encoding, None | Abc | Explicit),
+                _ => matches!(encoding, None | Classic | L4s | Explicit),
+            };
+            assert_eq!(told.misreads_flows_of(encoding), !right, "{name} {encoding}");
+        }
+    }
+    let can: Vec<_> = queues()
+        .map(|(name, _)| name)
+        .filter(|name| QueueConfig::new(name, &[("misread", "true")]).is_ok())
+        .collect();
+    assert_eq!(can, ["abc", "abc_dual", "abc_l4s", "dualpi2"]);
+}
+
 #[test]
 fn a_queue_that_takes_anothers_place_takes_its_options() {
     let options = |name: &str| {

@@ -61,7 +61,8 @@
 //! - D5. The authors' router measures in whole milliseconds and credits a whole opportunity when a packet
 //!   used a part of one; here time is exact and the credit goes by the bytes not used.
 //! - D6. `encoding`: a packet is read as its flow's encoding says, so accelerate and brake are told apart in
-//!   either. The authors' router speaks the proxied one only, where brake is CE.
+//!   either. The authors' router speaks the proxied one only, where brake is CE. With `misread` all packets
+//!   are read as ABC's own. Then ordinary ECN's ECT(0) is a brake to it, and fills the bucket as one.
 //! - D7. `lookahead` is abc20's PK-ABC, for links that know their future: eta mu(t + RTT) in the first term,
 //!   the present mu in the second, or with `lookahead_drain` the future one in both (open-questions#X-20).
 //! - D8. `integral` is what abc17 section 6 proposes and gives no formula for, "a penalty based on the
@@ -178,10 +179,7 @@ impl<P: Packet> Abc<P> {
         Abc {
             rules,
             limit: config.limit.unwrap_or(place.limit),
-            encoding: config.encoding.map(|codes| match codes {
-                Codes::Abc => Encoding::Abc,
-                Codes::Proxied => Encoding::AbcProxied,
-            }),
+            encoding: config.reading(),
             target_s: config.target.as_secs_f64(),
             per_delta: 1.0 / config.delta.as_secs_f64(),
             bps_per_byte: 8.0 / config.window.as_secs_f64(),
@@ -305,10 +303,9 @@ impl<P: Packet> Abc<P> {
         taken
     }
 
-    /// Whether `packet` is of a flow that answers accelerates and brakes.
-    fn answers_marks(&self, packet: &P) -> bool {
-        let encoding = self.encoding.unwrap_or(packet.encoding());
-        matches!(encoding.mark(packet.ecn()), Mark::Accelerate | Mark::Brake)
+    /// What `packet` says when it comes.
+    fn read(&self, packet: &P) -> Mark {
+        self.encoding.unwrap_or(packet.encoding()).mark(packet.ecn())
     }
 
     fn mark(&mut self, f: f64, packet: &mut P) -> Mark {
@@ -332,7 +329,8 @@ impl<P: Packet> Queue<P> for Abc<P> {
     #[inline]
     fn enqueue(&mut self, now: Time, packet: P, link: &mut impl LinkView, drops: &mut Drops<P>) {
         let cost = link.cost(packet.size());
-        let answers = self.adaptive.is_some() && self.answers_marks(&packet);
+        // A flow that answers accelerates and brakes.
+        let answers = self.adaptive.is_some() && matches!(self.read(&packet), Mark::Accelerate | Mark::Brake);
         if self.packets.push_within(self.limit, now, packet, drops) {
             self.waiting += cost;
             if self.config.feedback == Feedback::Enqueue {

@@ -3,7 +3,7 @@
 //! Dispatch is a `match`, so a discipline of the table costs no call through a pointer. One from outside
 //! stands behind the variant `Custom`.
 
-use brakelight_core::ecn::Encoding;
+use brakelight_core::ecn::{Ecn, Encoding};
 use brakelight_core::facts::{
     Bench, BuildError, Entry, Listed, Options, Preset, Protocol, Qdisc, Traits, unknown,
 };
@@ -24,6 +24,7 @@ macro_rules! make_queues {
         $Var:ident($mod:ident :: $Ty:ident) = $name:literal $(| $alias:literal)*, $summary:literal,
         is { $($trait:ident: $value:expr),* $(,)? }
         $(, encoding $encoding:expr)?
+        $(, misreads $misreads:expr)?
         $(, needs_link_rate $link_rate:expr)?
         $(, tells_flows_apart $apart:expr)?
         $(, fills_up_to $fills:expr)?
@@ -106,6 +107,17 @@ macro_rules! make_queues {
                 }
             }
 
+            /// Returns `true` if flows of any encoding may pass it, and it reads them all as its own.
+            pub fn misreads(&self) -> bool {
+                match self {
+                    $( QueueConfig::$Var(config) => {
+                        let misreads: fn(&crate::$mod::Config) -> bool = or!($($misreads,)? else |_| false);
+                        misreads(config)
+                    } )*
+                    QueueConfig::Custom(_) => false,
+                }
+            }
+
             /// Returns `true` if it asks the link what it could have carried: in simulation the truth,
             /// which a real router must measure or be told.
             pub fn needs_link_rate(&self) -> bool {
@@ -179,7 +191,17 @@ macro_rules! make_queues {
 impl QueueConfig {
     /// Returns `true` if flows of this encoding may pass it.
     pub fn speaks(&self, encoding: Encoding) -> bool {
-        self.traits().speaks.contains(&encoding)
+        self.misreads() || self.traits().speaks.contains(&encoding)
+    }
+
+    /// Returns `true` if it was told to read flows of this encoding as its own, and some codepoint means one
+    /// thing to them and another to it.
+    pub fn misreads_flows_of(&self, encoding: Encoding) -> bool {
+        let differs =
+            |own: Encoding| (0..4).map(Ecn::from_bits).any(|ecn| own.mark(ecn) != encoding.mark(ecn));
+        // BMCC reads more than a mark.
+        let differs = |own| differs(own) || !self.traits().speaks.contains(&encoding);
+        self.misreads() && encoding.sent().is_capable() && self.own_encoding().is_some_and(differs)
     }
 }
 

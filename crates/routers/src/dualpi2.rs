@@ -47,6 +47,7 @@
 //! | how a packet is chosen with p | `choice` | recur: evenly spaced | a random number; two for p'^2 |
 //! | native L marking | `range` | ramp, combined by max | step, or else the coupled choice |
 //! | too little to act on | `threshold_packets`, - | the native AQM, below Th_len | PI2, below 3000 bytes |
+//! | what Th_len counts | - | L packets behind the one that leaves | L packets before it when it came |
 //!
 //! # Deviations
 //!
@@ -65,8 +66,13 @@
 //!   again.
 //! - D6. `delay=standing` takes [`bursts`](super::bursts)' standing time in place of the time that a packet
 //!   has waited, in laqm and in the PI controller.
+//! - D7. In overload the L packets that are not dropped are all marked. The RFC marks them by recur(p_CL),
+//!   whose count then grows without bound, for p_CL is above 1, and goes on marking when overload is over.
+
+use alloc::collections::VecDeque;
 
 use brakelight_core::ecn::{Ecn, Mark};
+use brakelight_core::frugal;
 use brakelight_core::packet::Packet;
 use brakelight_core::parameters::OrNone;
 use brakelight_core::queue::{Backlog, Dequeued, Dropped, Drops, LinkView, Place, Queue, Reason};
@@ -136,7 +142,8 @@ parameters! {
         threshold: Option<Duration> = None, in OrNone(Duration::ZERO..=Duration::from_secs(10)), from "rfc9332 A.1: 800 us";
         /// Further delay after which every L packet is marked; none: the rules'.
         range: Option<Duration> = None, in OrNone(Duration::ZERO..=Duration::from_secs(10)), from "rfc9332 A.1: 400 us";
-        /// Packets that must wait behind an L packet for its delay to count; none: the rules'.
+        /// Packets that must wait behind an L packet for its delay to count, or by Linux's rules must have
+        /// waited before it when it came; none: the rules'.
         threshold_packets: Option<u32> = None, in .., from "rfc9332 A.1: 1";
         /// What counts as a packet's delay.
         delay: Waiting = Waiting::Sojourn, in .., from "rfc9332 A.1, laqm";
@@ -150,6 +157,8 @@ parameters! {
         shift: Duration = Duration::from_millis(30), in Duration::ZERO..=Duration::from_secs(10), from "draft-ietf-tsvwg-aqm-dualq-coupled-03";
         /// What happens to the L queue when marking every packet is not enough.
         overload: Overload = Overload::Drop, in .., from "rfc9332 A.2";
+        /// Whether flows of other encodings may pass, too: to see what misread marks do.
+        misread: bool = false, in .., from "ours";
         /// The buffer that both queues share, in packets or bytes; none takes the link's.
         limit: Option<Limit> = None, in .., from "rfc9332 A.1: 250 ms of the highest rate";
     }
@@ -171,6 +180,8 @@ struct Law {
     threshold: Duration,
     range: Duration,
     threshold_packets: u32,
+    /// Whether those are counted when the packet comes, in place of when it leaves.
+    counts_on_entry: bool,
     choice: Choice,
     scheduler: Scheduler,
     classic_weight: f64,
@@ -206,6 +217,8 @@ impl Law {
             threshold: config.threshold.unwrap_or(threshold),
             range: config.range.unwrap_or(range),
             threshold_packets: config.threshold_packets.unwrap_or(packets),
+            // Linux 6.18 sch_dualpi2.c, dualpi2_enqueue_skb: it asks for min_qlen_step when a packet comes.
+            counts_on_entry: config.rules == Rules::Linux,
             choice: config.choice.unwrap_or(choice),
             scheduler: config.scheduler,
             classic_weight: config.classic_weight,
@@ -216,10 +229,10 @@ impl Law {
         }
     }
 
-    /// p'_L for an L packet that waited `sojourn` and leaves `behind` packets waiting.
-    fn native(&self, sojourn: Duration, behind: u32) -> f64 {
+    /// p'_L for an L packet that waited `sojourn`, with as many packets `beside` it as the rules count.
+    fn native(&self, sojourn: Duration, beside: u32) -> f64 {
         // rfc9332 A.1, laqm
-        if behind < self.threshold_packets || sojourn <= self.threshold {
+        if beside < self.threshold_packets || sojourn <= self.threshold {
             return 0.0;
         }
         let above = sojourn.saturating_sub(self.threshold);
@@ -239,6 +252,8 @@ pub struct DualPi2<P> {
     limit: Limit,
     random: Random,
     low: Fifo<P>,
+    /// How many L packets each of them found, where the law counts those and asks for any.
+    found: VecDeque<u32>,
     classic: Fifo<P>,
     /// p', the base probability.
     base: f64,
@@ -258,6 +273,8 @@ pub struct DualPi2<P> {
 #[derive(Clone, Copy, Debug, Default)]
 struct Causes {
     threshold: u64,
+    /// By the threshold, too, but the packet waited for the link's next opportunity and stood in no queue.
+    link: u64,
     coupling: u64,
     overload: u64,
 }
@@ -278,6 +295,7 @@ impl<P: Packet> DualPi2<P> {
             limit: config.limit.unwrap_or(place.limit),
             random: place.random.clone(),
             low: Fifo::default(),
+            found: VecDeque::new(),
             classic: Fifo::default(),
             base: 0.0,
             previous_s: 0.0,
@@ -352,8 +370,10 @@ impl<P: Packet> DualPi2<P> {
         self.credit += if from_low { weight * size } else { (weight - 1.0) * size };
     }
 
-    fn judge_low(&mut self, sojourn: Duration, held: u64) -> Verdict {
-        let native = self.law.native(sojourn, self.low.backlog().packets);
+    /// Decides on an L packet that leaves at `now`.
+    fn judge_low(&mut self, now: Time, arrived: Time, held: u64) -> Verdict {
+        let beside = self.found.pop_front().unwrap_or(self.low.backlog().packets);
+        let native = self.law.native(self.bursts.delay(self.law.delay, now, arrived), beside);
         let (base, coupled, squared) = (self.base, self.coupled(), self.squared());
         let quiet = held < self.law.floor_bytes;
         match self.law.choice {
@@ -363,12 +383,11 @@ impl<P: Packet> DualPi2<P> {
                     if !recur(&mut self.low_count, native.max(coupled).min(1.0)) {
                         return Verdict::Pass;
                     }
-                    let by = if native >= coupled {
-                        &mut self.marked.threshold
+                    if native >= coupled {
+                        self.note_threshold(now, arrived);
                     } else {
-                        &mut self.marked.coupling
-                    };
-                    *by += 1;
+                        self.marked.coupling += 1;
+                    }
                     Verdict::Mark
                 } else if !quiet && recur(&mut self.low_count, squared) {
                     Verdict::Drop
@@ -387,10 +406,22 @@ impl<P: Packet> DualPi2<P> {
                 }
                 let by_coupling = !quiet && self.random.chance(coupled);
                 let by_delay = native >= 1.0 || (native > 0.0 && self.random.chance(native));
-                self.marked.threshold += u64::from(by_delay);
+                if by_delay {
+                    self.note_threshold(now, arrived);
+                }
                 self.marked.coupling += u64::from(by_coupling && !by_delay);
                 if by_coupling || by_delay { Verdict::Mark } else { Verdict::Pass }
             }
+        }
+    }
+
+    /// Counts a mark that the threshold made, by what the packet waited for.
+    fn note_threshold(&mut self, now: Time, arrived: Time) {
+        let stood = self.bursts.delay(Waiting::Persistent, now, arrived);
+        if stood <= self.law.threshold {
+            self.marked.link += 1;
+        } else {
+            self.marked.threshold += 1;
         }
     }
 
@@ -433,7 +464,12 @@ impl<P: Packet> Queue<P> for DualPi2<P> {
         }
         // rfc9331 5.1: CE may have been ECT(1) before, so it goes where it would harm least
         match packet.ecn() {
-            Ecn::Ect1 | Ecn::Ce => self.low.push(now, packet),
+            Ecn::Ect1 | Ecn::Ce => {
+                if self.law.counts_on_entry && self.law.threshold_packets > 0 {
+                    frugal::push_back(&mut self.found, self.low.backlog().packets);
+                }
+                self.low.push(now, packet);
+            }
             Ecn::NotEct | Ecn::Ect0 => self.classic.push(now, packet),
         }
     }
@@ -453,7 +489,7 @@ impl<P: Packet> Queue<P> for DualPi2<P> {
             let held = self.backlog().bytes.0;
             self.bursts.serve(now);
             let verdict = if from_low {
-                self.judge_low(self.bursts.delay(self.law.delay, now, arrived), held)
+                self.judge_low(now, arrived, held)
             } else {
                 self.judge_classic(packet.ecn().is_capable(), held)
             };
@@ -489,6 +525,7 @@ impl<P: Packet> Queue<P> for DualPi2<P> {
         visit("low_packets", f64::from(self.low.backlog().packets));
         visit("classic_packets", f64::from(self.classic.backlog().packets));
         visit("marked_by_threshold", self.marked.threshold as f64);
+        visit("marked_by_link", self.marked.link as f64);
         visit("marked_by_coupling", self.marked.coupling as f64);
         visit("marked_by_overload", self.marked.overload as f64);
     }
@@ -498,6 +535,9 @@ impl<P: Packet> Queue<P> for DualPi2<P> {
         self.classic.for_each(visit);
     }
 }
+
+#[cfg(test)]
+mod reference;
 
 #[cfg(test)]
 mod tests;

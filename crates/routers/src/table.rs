@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `is` | fields of [`Traits`] |
 //! | `encoding` | the ECN encoding of its own whose marks it gives |
+//! | `misreads` | whether flows of any encoding may pass, which it reads as its own |
 //! | `needs_link_rate` | whether it asks the link what it could have carried |
 //! | `tells_flows_apart` | whether it serves flows of that encoding apart from others, by flow |
 //! | `fills_up_to` | the limit in its settings, of a queue that drops nothing before it is full |
@@ -33,17 +34,20 @@ macro_rules! queues {
                     bench: Bench { packets: &[16, 1667, 16_000], ..Bench::PLAIN },
                 },
                 encoding |config| Some(config.encoding_of_marks()),
+                misreads |config| config.misread,
                 needs_link_rate |_| true;
             AbcDual(abc_dual::AbcDual) = "abc_dual",
                 "The ABC router with a second queue for other traffic, max-min fair (NSDI 2020, section 4.3)",
                 is { speaks: SPEAKS_ABC, bench: Bench { flows: &[16, 100_000], ..Bench::PLAIN } },
                 encoding |config| Some(config.abc.encoding_of_marks()),
+                misreads |config| config.abc.misread,
                 needs_link_rate |_| true,
                 tells_flows_apart |config| config.dual.classify == abc_dual::Classify::Flow;
             AbcL4s(abc_l4s::AbcL4s) = "abc_l4s",
                 "ABC's router for L4S senders: CE marks by the link's rate, and a queue for other traffic",
                 is { speaks: SPEAKS_L4S },
                 encoding |_| Some(Encoding::L4s),
+                misreads |config| config.misread,
                 needs_link_rate |_| true;
             Bmcc(bmcc::Bmcc) = "bmcc",
                 "The BMCC router: the load factor in single ECN bits (Qazi, Andrew and Znati)",
@@ -75,7 +79,8 @@ macro_rules! queues {
             DualPi2(dualpi2::DualPi2) = "dualpi2",
                 "DualPI2: a queue for L4S flows and one for Classic flows, coupled (RFC 9332)",
                 is { speaks: SPEAKS_L4S, on_linux: Some(Qdisc { command: "tc qdisc replace dev DEV root dualpi2", options: &[("target", "target")], lacks: &[] }) },
-                encoding |_| Some(Encoding::L4s);
+                encoding |_| Some(Encoding::L4s),
+                misreads |config| config.misread;
             EAbc(eabc::EAbc) = "eabc",
                 "E-ABC's router: writes ABC's target rate into every packet (HotNets 2017)",
                 is {

@@ -151,6 +151,7 @@ merge_fields! {
     }
     LinkOutcome {
         name, queue, capacity_mbps, throughput_mbps, utilization, queueing_delay_ms, dropped_packets, marks, marked_by,
+        misread,
     }
     FlowOutcome {
         name, controller, throughput_mbps, goodput_mbps, rtt_ms, queueing_delay_ms, one_way_delay_ms, loss_percent,

@@ -237,10 +237,16 @@ pub struct LinkOutcome {
     pub dropped_packets: u64,
     /// Marks its queue made.
     pub marks: MarkCounts,
-    /// How many packets of DualPI2's L queue each of its parts marked over the whole run: `threshold`,
-    /// `coupling`, `overload`. Marks of Classic packets are not among them. Empty for other queues.
+    /// How many packets of DualPI2's L queue each of its parts marked over the whole run: `threshold`, `link`
+    /// (by the threshold, too, but the packet waited for the link's next opportunity and stood in no queue
+    /// that long), `coupling`, `overload`. Marks of Classic packets are not among them. Empty for other
+    /// queues.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub marked_by: BTreeMap<String, f64>,
+    /// Whether its queue misread what flows mean by their marks: `misread = true` let them pass. Absent if
+    /// not.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub misread: bool,
 }
 
 /// One flow.

@@ -4,7 +4,7 @@
 use brakelight_core::ecn::Encoding;
 use brakelight_registry::{ControllerConfig, QUEUES, QueueConfig, Routers};
 
-use crate::scenario::{Hop, Scenario};
+use crate::scenario::{FlowSpec, Hop, LinkSpec, Scenario};
 
 /// What `controller` lacks on a path of these links, given by name and queue; `None` where it lacks nothing.
 pub(crate) fn lacking<'a>(
@@ -74,6 +74,49 @@ pub fn unmarked_flows(scenario: &Scenario) -> Vec<String> {
         said.extend(unmarked(&flow.controller, flow.encoding(), queues).filter(|it| !said.contains(it)));
     }
     said
+}
+
+/// The flows whose data pass `link` and whose marks its queue [misreads](QueueConfig::misreads).
+fn misread_at<'a>(scenario: &'a Scenario, link: &'a LinkSpec) -> impl Iterator<Item = &'a FlowSpec> {
+    let passes =
+        |flow: &&FlowSpec| flow.path.iter().any(|hop| matches!(hop, Hop::Link(name) if *name == link.name));
+    let flows = scenario.flows.iter().filter(|_| link.queue.misreads());
+    flows.filter(passes).filter(|flow| link.queue.misreads_flows_of(flow.encoding()))
+}
+
+/// Returns whether the queue of `link` misreads what some flow means by its marks.
+pub fn misreads(scenario: &Scenario, link: &LinkSpec) -> bool {
+    misread_at(scenario, link).next().is_some()
+}
+
+/// Returns what to say of the flows of a scenario whose marks are misread, each controller and link once.
+pub fn misread_flows(scenario: &Scenario) -> Vec<String> {
+    let mut said = Vec::new();
+    for link in &scenario.links {
+        for flow in misread_at(scenario, link) {
+            let (encoding, name) = (flow.encoding(), flow.controller.name());
+            let line = format!(
+                "marks are misread: controller `{name}` means its ECN field as `{encoding}`, and queue `{}` of link \
+                 `{}` does not; such rows show harm, not a scheme",
+                link.queue.name(),
+                link.name
+            );
+            if !said.contains(&line) {
+                said.push(line);
+            }
+        }
+    }
+    said
+}
+
+/// What to add to the refusal of a queue that does not speak a flow's encoding, where it can be told to let
+/// such flows pass all the same.
+pub(crate) fn how_to_misread(queue: &QueueConfig) -> &'static str {
+    if queue.settings().iter().any(|(name, _)| *name == "misread") {
+        "; `misread=true` on the queue runs them all the same, to show what misread marks do"
+    } else {
+        ""
+    }
 }
 
 #[cfg(test)]

@@ -151,9 +151,10 @@ impl Scheme {
         let encoding = scheme.encoding();
         if !scheme.queue.speaks(encoding) {
             let reason = format!(
-                "queue `{}` does not speak the ECN encoding `{encoding}` of controller `{}`",
+                "queue `{}` does not speak the ECN encoding `{encoding}` of controller `{}`{}",
                 queue.name,
-                scheme.controller.name()
+                scheme.controller.name(),
+                routers::how_to_misread(&scheme.queue)
             );
             return Err(refuse(Problem::Contradiction { key: key(), reason }));
         }

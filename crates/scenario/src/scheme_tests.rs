@@ -182,3 +182,23 @@ fn a_shorthand_is_what_a_table_has_room_for() {
     }
     assert_eq!(super::short_name("two flows"), "two flows");
 }
+
+#[test]
+fn a_queue_that_may_misread_takes_flows_of_any_encoding_and_says_how() {
+    for (refused, misread) in [
+        ("prague+abc", "prague+abc:misread=true"),
+        ("abc+dualpi2", "abc+dualpi2:misread=true"),
+        ("abc+abc_l4s", "abc+abc_l4s:misread=true"),
+        ("prague+abc_dual", "prague+abc_dual:misread=true"),
+    ] {
+        let error = Scheme::parse(refused).unwrap_err().to_string();
+        assert!(error.contains("does not speak") && error.contains("`misread=true`"), "{error}");
+        assert!(Scheme::parse(&format!("{refused}:misread=false")).is_err(), "{refused}");
+        let scheme = Scheme::parse(misread).unwrap();
+        assert_eq!(scheme.to_string(), misread, "its row says what it is");
+        assert!(scheme.queue().misreads_flows_of(scheme.encoding()));
+    }
+    // BMCC's router reads more than a mark, and has no such option.
+    let error = Scheme::parse("prague+bmcc").unwrap_err().to_string();
+    assert!(!error.contains("misread"), "{error}");
+}

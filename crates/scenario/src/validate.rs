@@ -250,9 +250,10 @@ impl Scenario {
             if forward && !link.queue.speaks(encoding) {
                 let reason = format!(
                     "queue `{}` of link `{name}` does not speak the ECN encoding `{encoding}` of controller `{}`: \
-                     give them links of their own",
+                     give them links of their own{}",
                     link.queue.name(),
-                    flow.controller.name()
+                    flow.controller.name(),
+                    routers::how_to_misread(&link.queue)
                 );
                 return check.contradiction(key, reason);
             }

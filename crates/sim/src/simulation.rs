@@ -25,6 +25,7 @@ use brakelight_scenario::outcome::{
     FlowOutcome, FlowSeries, LinkLog, LinkOutcome, MarkCounts, Outcome, Responsiveness, Run, Series,
     ShaperOutcome, SignalDelay,
 };
+use brakelight_scenario::routers;
 use brakelight_scenario::scenario::{FlowSpec, Hop, Scenario, ack_delay};
 
 use crate::engine::{Engine, Routed as _, Unbalanced};
@@ -389,7 +390,8 @@ impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
             .filter_map(|(spec, (element, link))| {
                 let capacity = element.capacity_between(from, to)?;
                 let outcome = link.meter.outcome(&spec.name, spec.queue.name(), capacity, length);
-                Some(LinkOutcome { marked_by: marked_by(element), ..outcome })
+                let misread = routers::misreads(&self.scenario, spec);
+                Some(LinkOutcome { marked_by: marked_by(element), misread, ..outcome })
             })
             .collect();
         let mut rtt = Distribution::default();

@@ -275,8 +275,10 @@ fn marked_by(run: &Run) -> Option<String> {
     }
     let part = |name: &str| 100.0 * parts.get(name).copied().unwrap_or(0.0) / all;
     Some(format!(
-        "marks of {}: {:.0} % because a packet waited beyond the threshold, {:.0} % by the PI controller, {:.0} % in overload\n",
+        "marks of {}: {:.0} % because a packet waited beyond the threshold for the link's next opportunity alone, {:.0} % because it \
+         stood in a queue that long, {:.0} % by the PI controller, {:.0} % in overload\n",
         short_name(&run.scheme),
+        part("link"),
         part("threshold"),
         part("coupling"),
         part("overload")
@@ -370,7 +372,7 @@ mod tests {
         let mut run = testing::run("prague", "fixed", 6.2, 1.2);
         let half = SecondHalf { utilization: 0.91, p95_ms: Some(1.4), ..SecondHalf::default() };
         run.second_half = Some(half);
-        let parts = [("threshold", 97.0), ("coupling", 3.0), ("overload", 0.0)];
+        let parts = [("link", 60.0), ("threshold", 37.0), ("coupling", 3.0), ("overload", 0.0)];
         let marked_by = parts.map(|(name, marks)| (name.to_string(), marks)).into();
         run.links = vec![LinkOutcome { marked_by, ..LinkOutcome::default() }];
         assert_eq!(
@@ -379,7 +381,8 @@ mod tests {
         );
         assert_eq!(
             super::marked_by(&run).unwrap(),
-            "marks of prague: 97 % because a packet waited beyond the threshold, 3 % by the PI controller, 0 % in overload\n"
+            "marks of prague: 60 % because a packet waited beyond the threshold for the link's next opportunity alone, 37 % because it \
+             stood in a queue that long, 3 % by the PI controller, 0 % in overload\n"
         );
         run.second_half = Some(SecondHalf { utilization: 0.625, p95_ms: Some(1.3), ..half });
         assert_eq!(second_half(&[&run]), "", "as the whole run");

@@ -155,6 +155,9 @@ parameters! {
         cushion: f64 = 1.0, in 0.0..=100.0, from "ours";
         /// Of variant=adaptive: the delay from a mark to the packets that it brings; none: estimated.
         loop_delay: Option<Duration> = None, in OrNone(Duration::from_millis(2)..=Duration::from_millis(400)), from "ours";
+        /// Whether flows of other encodings may pass, too, and every packet is read by its ECN field alone,
+        /// as a router on a real path reads it: to see what misread marks do.
+        misread: bool = false, in .., from "ours";
         /// The buffer, drop-tail, in packets or bytes; none takes the link's.
         limit: Option<Limit> = None, in .., from "abc20 7.2: 250 packets";
     }
@@ -206,6 +209,11 @@ impl Config {
             Some(Codes::Proxied) => Encoding::AbcProxied,
             Some(Codes::Abc) | None => Encoding::Abc,
         }
+    }
+
+    /// Returns the encoding that every packet is read in; none where each is read in its flow's.
+    pub(super) fn reading(&self) -> Option<Encoding> {
+        (self.encoding.is_some() || self.misread).then(|| self.encoding_of_marks())
     }
 
     pub(super) fn rules(&self) -> Rules {

@@ -303,6 +303,8 @@ impl<P: Packet> AbcDual<P> {
 
     fn class(&self, packet: &P) -> Class {
         let abc = match self.settings.classify {
+            // On a path with other meanings of the field a flow is known by what its sender sets.
+            Classify::Flow if self.abc.config.misread => packet.encoding().sent() == Ecn::Ect1,
             Classify::Flow => matches!(packet.encoding(), Encoding::Abc | Encoding::AbcProxied),
             Classify::Ect1 => packet.ecn() == Ecn::Ect1,
         };
@@ -441,8 +443,7 @@ impl<P: Packet> Queue<P> for AbcDual<P> {
         if self.settings.measure == Measured::Arrivals {
             self.meters[class as usize].add(flow, cost);
         }
-        if self.settings.demand == DemandOf::Marks && packet.encoding().mark(packet.ecn()) == Mark::Accelerate
-        {
+        if self.settings.demand == DemandOf::Marks && self.abc.read(&packet) == Mark::Accelerate {
             self.asked.add(flow, cost);
         }
         if !self.make_room(now, class, packet.size(), link, drops) {

@@ -102,6 +102,8 @@ parameters! {
         averaging: Duration = Duration::from_secs(1), in Duration::from_millis(10)..=Duration::from_secs(100), from "ours";
         /// Sojourn time that the queue of other traffic may settle at, under CoDel.
         classic_target: Duration = Duration::from_millis(5), in Duration::from_micros(1)..=Duration::from_secs(10), from "rfc8289 4.3";
+        /// Whether flows of other encodings may pass, too: to see what misread marks do.
+        misread: bool = false, in .., from "ours";
         /// The buffer that both queues share, in packets or bytes; none takes the link's.
         limit: Option<Limit> = None, in .., from "the link";
     }

@@ -511,3 +511,41 @@ fn the_target_rate_is_at_most_the_aim_and_falls_with_the_queue() {
         std::eprintln!("routers/src/abc.rs | target_rate_bps | {property} | {bounds} | {verdict}");
     }
 }
+
+/// What became of an ECN field that came to a queue in which nothing is left to accelerate, and what the
+/// bucket held after it.
+fn through(options: &[(&str, &str)], encoding: Encoding, ecn: Ecn) -> (Ecn, f64) {
+    let mut bench = abc(options);
+    // The first packets find an empty window, and f = 1; the bucket holds less than a token from then on.
+    pass(&mut bench, 0, 40);
+    bench.queue.token = 0.25;
+    bench.arrive(ms(40), encoding, ecn);
+    (bench.leave(ms(40)).unwrap().packet.ecn, bench.shown("tokens"))
+}
+
+#[test]
+fn misread_packets_are_read_by_their_field_alone() {
+    // f = 0.49: neither of these has a token to take.
+    let brake = (Ecn::Ect0, 0.74);
+    let close = |found: (Ecn, f64), expected: (Ecn, f64)| {
+        assert_eq!(found.0, expected.0);
+        near(found.1, expected.1);
+    };
+    let misread = [("misread", "true")];
+    close(through(&misread, Encoding::L4s, Ecn::Ect1), brake);
+    close(through(&misread, Encoding::Abc, Ecn::Ect1), brake);
+    // Ordinary ECN's ECT(0) stays as it is, and fills the bucket as a brake does (abc20 Algorithm 1).
+    close(through(&misread, Encoding::Classic, Ecn::Ect0), brake);
+    // Told apart, both pass without a trace.
+    close(through(&[], Encoding::L4s, Ecn::Ect1), (Ecn::Ect1, 0.25));
+    close(through(&[], Encoding::Classic, Ecn::Ect0), (Ecn::Ect0, 0.25));
+    // CE and Not-ECT mean the same to all.
+    for ecn in [Ecn::Ce, Ecn::NotEct] {
+        close(through(&misread, Encoding::Classic, ecn), (ecn, 0.25));
+    }
+    // Behind a proxy both codepoints are accelerates, and a brake is CE.
+    let proxied = [("misread", "true"), ("encoding", "proxied")];
+    for (encoding, ecn) in [(Encoding::L4s, Ecn::Ect1), (Encoding::Classic, Ecn::Ect0)] {
+        close(through(&proxied, encoding, ecn), (Ecn::Ce, 0.74));
+    }
+}

@@ -95,6 +95,7 @@ impl LinkMeter {
             dropped_packets: self.dropped,
             marks: self.marks,
             marked_by: BTreeMap::new(),
+            misread: false,
         }
     }
 }

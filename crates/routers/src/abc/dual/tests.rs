@@ -194,6 +194,19 @@ fn by_the_codepoint_a_packet_that_was_braked_before_goes_to_the_wrong_queue() {
 }
 
 #[test]
+fn told_to_misread_it_takes_flows_of_l4s_for_its_own() {
+    for (misread, own) in [("false", 1), ("true", 2)] {
+        let mut bench = dual(&[("misread", misread)]);
+        bench.arrive_as(ms(0), abc(1));
+        bench.arrive_as(ms(0), Sample { encoding: Encoding::L4s, ..abc(2) });
+        // Ordinary ECN and what speaks none stay apart.
+        bench.arrive_as(ms(0), Sample { ecn: Ecn::Ect0, encoding: Encoding::Classic, ..abc(3) });
+        bench.arrive_as(ms(0), other(4));
+        assert_eq!(bench.queue.abc.packets.backlog().packets, own, "misread={misread}");
+    }
+}
+
+#[test]
 fn while_nobody_else_sends_the_whole_link_is_abcs() {
     let mut bench = dual(&[]);
     assert_eq!(bench.shown("abc_share"), 0.5);
