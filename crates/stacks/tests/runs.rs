@@ -165,15 +165,15 @@ fn a_controller_of_s2n_quic_needs_a_name_of_its_own() {
     assert!(matches!(add(&mut registry, "s2n-cubic"), Err(RegisterError::Taken { .. })));
 }
 
-/// A call of 1.5 Mbit/s at most over a link that falls to 600 kbit/s and rises again (rfc8867 5.1, shorter):
-/// the 95th percentile of its frames' delay, in ms.
+/// A call over a link whose rate changes three times (rfc8867 5.1): the 95th percentile of its frames' delay,
+/// in ms.
 fn frame_delay(controller: &str) -> f64 {
     let host = if controller.contains('/') { "" } else { "host = \"quic\"\n" };
     let text = format!(
-        "duration = \"40s\"\n\
+        "duration = \"100s\"\n\
          [[link]]\nname = \"up\"\nbuffer = \"37500B\"\n\
-         steps = [[\"15s\", \"1Mbps\"], [\"10s\", \"600kbps\"], [\"15s\", \"1Mbps\"]]\n\
-         [[flow]]\ncontroller = \"{controller}\"\n{host}rtt = \"100ms\"\npath = [\"up\"]\n\
+         steps = [[\"40s\", \"1Mbps\"], [\"20s\", \"2.5Mbps\"], [\"20s\", \"600kbps\"], [\"20s\", \"1Mbps\"]]\n\
+         [[flow]]\ncontroller = \"{controller}\"\n{host}mss = \"1200B\"\nrtt = \"100ms\"\npath = [\"up\"]\n\
          traffic = {{ kind = \"call\", max_rate = \"1.5Mbps\" }}\n"
     );
     let run =
@@ -182,21 +182,22 @@ fn frame_delay(controller: &str) -> f64 {
     run.flows[0].application.as_ref().expect("it has an application")["frame_delay_ms_p95"]
 }
 
-/// A stack that takes more than it can send would hide the backlog from the encoder: the frames of a call
-/// would wait inside for seconds.
+/// Frames in a stack of others take at most 1.4 times as long as in the modelled host. While the encoder heard
+/// of what waits in its stack too late, they took 2.4 times as long in quinn and 3 times in s2n-quic. noq's
+/// Cubic keeps the queue full by itself (`noq-cubic-credit.toml`).
 #[test]
 fn a_call_hears_how_much_waits_in_its_stack() {
     for (ours, theirs) in [
-        ("cubic", "quinn/cubic"),
         ("newreno", "quinn/newreno"),
-        ("cubic", "noq/cubic"),
+        ("newreno", "noq/newreno"),
+        ("cubic", "quinn/cubic"),
         ("cubic", "s2n-quic/cubic"),
         #[cfg(feature = "stacks-c")]
         ("cubic", "quiche/cubic"),
     ] {
         let [own, hosted] = [ours, theirs].map(frame_delay);
         println!("{theirs}: {hosted:.0} ms, {ours}: {own:.0} ms");
-        assert!(hosted <= 1.25 * own, "{theirs}: {hosted:.0} ms, and {ours} {own:.0} ms");
+        assert!(hosted <= 1.4 * own, "{theirs}: {hosted:.0} ms, and {ours} {own:.0} ms");
     }
 }
 
@@ -214,6 +215,9 @@ fn what_the_guide_found_is_still_there() {
     assert!(s2n < 14.0 && ours > 33.0, "{s2n} and {ours} Mbit/s");
     let flood = found("quinn-bbr-flood.toml");
     assert!(flood.loss_percent > 90.0, "{flood:?}");
+    // quinn's Cubic, from which it comes, loses 1.5 %.
+    let credit = found("noq-cubic-credit.toml");
+    assert!(credit.loss_percent > 4.0, "{credit:?}");
 }
 
 #[cfg(feature = "stacks-c")]
