@@ -37,6 +37,9 @@ use crate::random::Random;
 use crate::time::Time;
 use crate::units::{Bytes, Rate};
 
+/// What a sending end is given beyond what it has sent, in full datagrams.
+pub const AHEAD: u64 = 4;
+
 /// Makes both ends of connections, and says what they are.
 pub trait HostFactory: fmt::Debug + Send + Sync + 'static {
     /// Returns what the host is.
@@ -134,7 +137,19 @@ pub trait End: Send {
 
     /// Takes the next bytes of the stream to be sent, at most `size` of them: their values do not matter.
     /// Returns how many it took; zero while the connection is not open or the stack has enough.
+    ///
+    /// While the application has more, the caller keeps [`AHEAD`] full datagrams or more in the stack that
+    /// were not sent, so that the stack sees no pause of the application.
     fn write(&mut self, now: Time, size: u64) -> u64;
+
+    /// Returns how many bytes of the stream have been sent at least once, headers and repetitions apart;
+    /// `None` from an end that cannot tell. Asked of the sending end alone.
+    ///
+    /// What the application learns of its backlog follows from it. Without it the caller takes every payload
+    /// for new bytes of the stream. That is too many, so data that wait in the stack count as sent.
+    fn stream_sent(&self) -> Option<u64> {
+        None
+    }
 
     /// The stream ends with what has been written. Called at most once.
     fn finish(&mut self, _now: Time) {}

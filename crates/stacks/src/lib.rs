@@ -21,6 +21,7 @@
 //! | `ends` | an end of quinn or noq in the stack's terms, as far as the two are alike |
 //! | `side` | an end as [`core::host`](brakelight_core::host) wants it, whatever its stack |
 //! | `seen` | what is seen of a controller from outside |
+//! | `frames` | how much of the stream has left: what stands in packets before they are encrypted |
 //! | `entropy` | random numbers from the scenario's seed |
 //! | `clock` | the simulation's time as the `Instant` that stacks take, and as the clock that some read |
 //! | `tls` | TLS 1.3 by rustls, with a certificate that is the same in each run |
@@ -75,6 +76,9 @@
 //!   well (`Watched`). s2n-quic's own events say the same. Nothing stands around quiche's controllers: its
 //!   bytes in flight are not seen.
 //!
+//! - The ciphers of quinn, noq and s2n-quic read each packet before they encrypt it. So the application learns
+//!   how much of its stream has left, which these stacks tell nobody. Nothing that is sent differs.
+//!
 //! # Controllers alone
 //!
 //! `add_s2n_controller` makes a controller of s2n-quic one of the modelled hosts, without its stack.
@@ -86,6 +90,8 @@ mod clock;
 mod ends;
 #[cfg(feature = "stacks")]
 mod entropy;
+#[cfg(feature = "stacks")]
+mod frames;
 #[cfg(feature = "stacks")]
 mod noq;
 #[cfg(feature = "stacks")]

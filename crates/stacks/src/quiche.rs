@@ -14,7 +14,7 @@ use boring::ssl::{SslContextBuilder, SslMethod, SslOptions, SslSignatureAlgorith
 use boring::x509::X509;
 use brakelight_core::controller::Rtt;
 use brakelight_core::ecn::{Ecn, Encoding};
-use brakelight_core::host::{About, HostFactory, HostedController, Pair, Setup};
+use brakelight_core::host::{AHEAD, About, HostFactory, HostedController, Pair, Setup};
 use brakelight_core::parameters::{OptionValues, ParameterError, Parameters};
 use brakelight_core::time::Time;
 use brakelight_registry::Options;
@@ -34,9 +34,9 @@ const STREAM: u64 = 2;
 const CONNECTION_ID: usize = 20;
 /// Messages that wait, at most, in each direction.
 const MESSAGES: usize = 1000;
-/// Datagrams that are held, at most: fewer than the simulator gives a stack ahead of what it has sent, or
-/// quiche would believe that the application is the limit.
-const MOST_HELD: usize = 3;
+/// Datagrams that are held, at most: fewer than a stack is given ahead of what it has sent, or quiche would
+/// believe that the application is the limit.
+const MOST_HELD: usize = AHEAD as usize - 1;
 
 /// The host `quiche`.
 #[derive(Debug)]
@@ -266,6 +266,11 @@ impl Stack for Quic {
             None if connection.is_timed_out() => "timed out".to_string(),
             None => "closed".to_string(),
         });
+    }
+
+    /// BoringSSL encrypts. But a write takes no more than the window has room for, so little waits inside.
+    fn is_read(&self) -> bool {
+        false
     }
 
     fn deadline(&mut self) -> Option<Instant> {

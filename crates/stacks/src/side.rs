@@ -10,9 +10,9 @@ use brakelight_core::random::Random;
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Rate};
 
-use crate::clock;
 use crate::entropy::Entropy;
 use crate::seen::Seen;
+use crate::{clock, frames};
 
 /// One end of a connection in the terms of its stack.
 pub(crate) trait Stack: Send {
@@ -37,6 +37,10 @@ pub(crate) trait Stack: Send {
     /// Passes events between the stack's parts, and acts on those for the application. Called last in every
     /// call.
     fn settle(&mut self);
+    /// Returns whether rustls encrypts its packets, so that [`frames`] reads them.
+    fn is_read(&self) -> bool {
+        true
+    }
     /// Returns the earliest deadline.
     fn deadline(&mut self) -> Option<Instant>;
     /// Returns the controller's values, once there is a connection.
@@ -77,6 +81,8 @@ pub(crate) struct Side<S> {
     opens: bool,
     /// Datagrams sent.
     sent: u64,
+    /// Bytes of the stream that were sent at least once.
+    streamed: u64,
     values: Values,
 }
 
@@ -90,8 +96,17 @@ impl<S: Stack> Side<S> {
         let mut entropy = Entropy::new(Random::stream(random.bits(), "end"));
         let now = Time::ZERO;
         let stack = clock::within(now, || entropy.within(make))?;
-        let values = Values::default();
-        Ok(Side { stack, entropy, seen: seen.cloned(), now, wake_at: None, opens: false, sent: 0, values })
+        Ok(Side {
+            stack,
+            entropy,
+            seen: seen.cloned(),
+            now,
+            wake_at: None,
+            opens: false,
+            sent: 0,
+            streamed: 0,
+            values: Values::default(),
+        })
     }
 
     /// Calls the stack, whose time is `now`.
@@ -104,6 +119,8 @@ impl<S: Stack> Side<S> {
             done
         };
         let done = clock::within(now, || entropy.within(act));
+        // Each call takes what is its own, and there is but one stream.
+        self.streamed = self.streamed.max(frames::take());
         self.wake_at = self.stack.deadline().map(clock::time);
         done
     }
@@ -148,6 +165,10 @@ impl<S: Stack> End for Side<S> {
     fn write(&mut self, now: Time, size: u64) -> u64 {
         let size = usize::try_from(size).unwrap_or(usize::MAX);
         self.call(now, |stack| stack.write(size)) as u64
+    }
+
+    fn stream_sent(&self) -> Option<u64> {
+        self.stack.is_read().then_some(self.streamed)
     }
 
     fn finish(&mut self, now: Time) {

@@ -4,6 +4,7 @@
 //! - The key exchange has X25519's name and the lengths of its keys and secrets, and no secret: whoever sees
 //!   the two public keys knows what they agree on. X25519 itself would ask the kernel for each key.
 //! - The time of day is always the same.
+//! - The ciphers read what they encrypt ([`frames`]).
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -14,7 +15,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, UnixT
 use rustls::time_provider::TimeProvider;
 use rustls::{ClientConfig, Error, NamedGroup, PeerMisbehaved, RootCertStore, ServerConfig, version};
 
-use crate::entropy;
+use crate::{entropy, frames};
 
 /// The name of the server.
 pub(crate) const NAME: &str = "localhost";
@@ -63,8 +64,10 @@ pub(crate) fn certificate() -> (CertificateDer<'static>, PrivateKeyDer<'static>)
 }
 
 fn provider() -> Arc<CryptoProvider> {
+    let plain = ring::default_provider();
     let kx_groups = vec![&KeyExchange as &dyn SupportedKxGroup];
-    Arc::new(CryptoProvider { kx_groups, secure_random: &FromSeed, ..ring::default_provider() })
+    let cipher_suites = frames::reading(&plain.cipher_suites);
+    Arc::new(CryptoProvider { kx_groups, cipher_suites, secure_random: &FromSeed, ..plain })
 }
 
 /// The time of day for TLS.

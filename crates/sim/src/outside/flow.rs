@@ -2,7 +2,8 @@
 //!
 //! The application starts when the flow does; what it writes before the connection is open waits. The stack
 //! is given a few packets more than it has sent, so that an application can still discard the rest. How much
-//! it has sent is estimated from above, by the payloads of its datagrams: it never runs dry.
+//! it has sent the stack says. For one that cannot, it is estimated from above, by the payloads of its
+//! datagrams: then it never runs dry, and more and more waits inside.
 //!
 //! The receiving end's packets leave late by a draw from 0 to the flow's jitter, in order, as every host's
 //! do.
@@ -14,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use brakelight_apps::traffic::Traffic;
 use brakelight_apps::{AnyApplication, Application, Datagram, Socket};
 use brakelight_core::ecn::{Ecn, Encoding};
-use brakelight_core::host::{End, Pair};
+use brakelight_core::host::{AHEAD, End, Pair};
 use brakelight_core::packet::{Direction, FlowId, Packet as _, PacketId};
 use brakelight_core::random::Random;
 use brakelight_core::time::{Duration, Time};
@@ -33,8 +34,6 @@ use crate::report::{FlowCounters, SenderView};
 const HEADERS: u16 = 28;
 /// rfc9000 14.1, in bytes.
 const LEAST_DATAGRAM: u16 = 1200;
-/// What the stack is given beyond what it has sent, in full datagrams.
-const AHEAD: u64 = 4;
 /// Datagrams of one end at one moment: a stack that sends more is stuck.
 const MOST_AT_ONCE: u32 = 1 << 20;
 /// Wake-ups in a row that ask for another one at once: a stack that asks for more is stuck.
@@ -103,7 +102,7 @@ struct Stream {
     asked: u64,
     /// Of these, what the stack has.
     written: u64,
-    /// What the stack has sent, at most.
+    /// Of these, what the stack has sent: at most, where it does not say.
     sent: u64,
     /// What arrived in order.
     delivered: u64,
@@ -294,7 +293,9 @@ impl HostedFlow {
             self.at_once = if self.at_once.0 == now { (now, self.at_once.1 + 1) } else { (now, 1) };
             assert!(self.at_once.1 <= MOST_AT_ONCE, "it sent {MOST_AT_ONCE} datagrams at one moment");
             if direction == Direction::Forward {
-                self.stream.sent = (self.stream.sent + size as u64).min(self.stream.written);
+                let estimate = self.stream.sent + size as u64;
+                let sent = self.pair.sender.stream_sent().unwrap_or(estimate);
+                self.stream.sent = sent.min(self.stream.written);
             }
             self.packet(now, direction, transmit.ecn, transmit.data, &payload)
         });

@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
 use brakelight_core::ecn::Ecn;
-use brakelight_core::host::{Pair, Setup};
+use brakelight_core::host::{AHEAD, Pair, Setup};
 use brakelight_core::random::Random;
 use brakelight_core::time::Time;
 use bytes::Bytes;
@@ -50,8 +50,9 @@ const HEADERS: u16 = 28;
 const MOST_PACKET: u16 = 1500;
 /// Bytes of a connection ID, as s2n-quic's own provider draws them.
 const CONNECTION_ID: usize = 16;
-/// Datagrams asked for in one go.
-const AT_ONCE: usize = 16;
+/// Datagrams asked for in one go: no more than a stack is given ahead of what it has sent, or s2n-quic would
+/// believe that the application is the limit.
+const AT_ONCE: usize = AHEAD as usize;
 /// Messages that an end holds.
 const MESSAGES: usize = 1000;
 

@@ -21,7 +21,7 @@ const DATAGRAM: u16 = 1472;
 const DELAY: Duration = Duration::from_millis(20);
 /// Of the way forward.
 const RATE: Rate = Rate::from_mbps(10);
-/// Packets that wait, at most.
+/// Packets that wait, at most, unless the buffer is deep.
 const BUFFER: u64 = 40;
 /// No transfer here takes longer.
 const END: Time = Time::from_secs(60);
@@ -38,6 +38,8 @@ struct Case {
     loss: f64,
     /// By how much calls come late, at most.
     late: Duration,
+    /// Whether the buffer holds whatever comes.
+    is_deep: bool,
     /// Whether the thread sleeps between calls: a clock that is read shows it.
     sleeps: bool,
 }
@@ -52,6 +54,8 @@ struct Transfer {
     /// Over every datagram's time, direction, ECN field and bytes.
     hash: u64,
     closed: Option<String>,
+    /// The first untrue word of how much was sent: what was read by then, what was said, what it is at most.
+    untrue: Option<[u64; 3]>,
 }
 
 /// The whole of a transfer arrives, once and in order, though the path loses one datagram of fifty; no more
@@ -87,6 +91,16 @@ pub fn bears_late_calls(config: &HostedConfig) {
         late.done_at.unwrap_or_else(|| panic!("{}: a late transfer does not end: {late:?}", config.name()));
     let bound = exact + (exact.since(Time::ZERO)).mul_f64(0.2) + Duration::from_secs(1);
     assert!(done <= bound, "{}: exact {exact:?}, late {done:?}", config.name());
+}
+
+/// An end that says how much of the stream it has sent says the truth: no less than was read at the other
+/// end, and no more than that and what is on its way. Nothing is lost here, so nothing is sent again.
+pub fn says_how_much_it_has_sent(config: &HostedConfig) {
+    let case = Case { seed: 9, size: 1_000_000, is_deep: true, ..Case::default() };
+    let transfer = transfer(config, case);
+    let name = config.name();
+    assert_eq!(transfer.read, case.size, "{name}: {transfer:?}");
+    assert_eq!(transfer.untrue, None, "{name}: read, said to be sent, and the most that can have been");
 }
 
 /// A connection with nothing to send is quiet: few datagrams and few wake-ups in a minute.
@@ -139,7 +153,7 @@ impl World {
 
     fn run(mut self) -> Transfer {
         let (mut read, mut written, mut finished) = (0, 0, false);
-        let (mut done_at, mut calls, mut steps) = (None, 0, 0_u32);
+        let (mut done_at, mut calls, mut steps, mut untrue) = (None, 0, 0_u32, None);
         self.pair.sender.connect(self.now);
         while self.now < END && done_at.is_none() {
             while let Some(entry) = self.on_the_way.first_entry()
@@ -168,6 +182,11 @@ impl World {
             self.send(1);
             read += self.pair.receiver.read(self.now);
             assert!(read <= written, "{read} bytes were read and {written} written");
+            if let Some(said) = self.pair.sender.stream_sent().filter(|_| untrue.is_none()) {
+                let most = written.min(read + self.to_receiver());
+                let is_true = read <= said && (said <= most || !self.case.is_deep);
+                untrue = (!is_true).then_some([read, said, most]);
+            }
             if self.case.size > 0 && read == self.case.size {
                 done_at = Some(self.now);
             }
@@ -187,11 +206,17 @@ impl World {
             }
         }
         let closed = self.ends().iter().find_map(|end| end.closed());
-        Transfer { done_at, read, written, hash: self.hash, closed }
+        Transfer { done_at, read, written, hash: self.hash, closed, untrue }
     }
 
     fn ends(&mut self) -> [&mut Box<dyn brakelight_core::host::End>; 2] {
         [&mut self.pair.sender, &mut self.pair.receiver]
+    }
+
+    /// Bytes in the payloads on their way to the receiver.
+    fn to_receiver(&self) -> u64 {
+        let payloads = self.on_the_way.values().filter(|(end, ..)| *end == 1);
+        payloads.map(|(.., payload)| payload.len() as u64).sum()
     }
 
     /// Puts all that `from` has to send on its way.
@@ -211,7 +236,7 @@ impl World {
                 while self.leaving.peek().is_some_and(|Reverse(at)| *at <= now) {
                     self.leaving.pop();
                 }
-                if lost || self.leaving.len() as u64 >= BUFFER {
+                if lost || !self.case.is_deep && self.leaving.len() as u64 >= BUFFER {
                     continue;
                 }
                 self.free_at = self.free_at.max(now) + RATE.time_for(Bytes(payload.len() as u64 + 28));

@@ -227,6 +227,11 @@ macro_rules! conformance_host {
             }
 
             #[test]
+            fn says_how_much_it_has_sent() {
+                each(host::says_how_much_it_has_sent);
+            }
+
+            #[test]
             fn is_quiet_without_data() {
                 each(host::is_quiet_without_data);
             }
