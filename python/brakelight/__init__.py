@@ -13,6 +13,7 @@ to run                                 :func:`compare`, :func:`run`, :func:`swee
 what to run                            :class:`Scenario`, :class:`Link`, :class:`Flow`, :class:`Trace`
 what came out                          :class:`Result`, :class:`Rows`
 step by step                           :class:`Simulation`
+to compete                             :mod:`brakelight.arena`
 algorithms of your own                 :class:`Controller`, :class:`Queue`, :func:`register`
 what there is                          :func:`schemes`, :func:`controllers`, :func:`queues`, :func:`traces`
 what can go wrong                      :class:`InputError`, :class:`RunError`
@@ -22,6 +23,7 @@ Times, rates and sizes are text with their unit (``"100ms"``, ``"12Mbps"``, ``"2
 Numbers in results have their unit in their name.
 """
 
+from brakelight import arena
 from brakelight._brakelight import FlowView, InputError, LinkView, RunError, __version__
 from brakelight._lists import applications, claims, controllers, elements, feedbacks, queues, radios, schemes, traces
 from brakelight._trace import Trace, trace
@@ -50,6 +52,7 @@ __all__ = [
     "Trace",
     "__version__",
     "applications",
+    "arena",
     "attack",
     "claims",
     "compare",

@@ -5,6 +5,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`lab`] | compare, run, sweep, attack, reproduce, lists of what there is |
+//! | [`arena`] | contests of senders |
 //! | [`scenario`], [`trace`] | what is run |
 //! | [`simulation`] | a run that is stepped |
 //! | [`table`], [`frame`] | results: rows, and columns for Arrow |
@@ -19,6 +20,7 @@
 // Nothing here is public: the documentation of the private modules is the whole.
 #![allow(rustdoc::private_intra_doc_links)]
 
+mod arena;
 mod command;
 mod controller;
 mod dial;
@@ -44,6 +46,8 @@ use pyo3::prelude::*;
 /// The extension's module.
 #[pymodule]
 mod _brakelight {
+    #[pymodule_export]
+    use super::arena::{arena, arena_scenarios};
     #[pymodule_export]
     use super::command::command;
     #[pymodule_export]

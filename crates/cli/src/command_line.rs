@@ -8,7 +8,7 @@ use clap::{Parser, Subcommand};
 
 use crate::failure::Failure;
 use crate::origin::VERSION;
-use crate::{advise, arguments, attack, distribution, evaluate, program, schema, stability, sweep};
+use crate::{advise, arena, arguments, attack, distribution, evaluate, program, schema, stability, sweep};
 
 #[cfg(not(target_os = "linux"))]
 use crate::linux_only::{
@@ -61,6 +61,8 @@ pub enum Command {
     Reproduce(arguments::Reproduce),
     /// Judge schemes by what RFC 9743 asks of a new congestion control
     Evaluate(evaluate::Arguments),
+    /// Score senders on links that they need not have met: 0 is Cubic, 1 a sender that knows the future
+    Arena(arena::Arguments),
     /// Run a grid: every combination of traces, schemes, round trips or other scenario keys
     Sweep(sweep::Arguments),
     /// Search for the link on which a scheme does worst
@@ -121,6 +123,7 @@ impl Command {
             Command::Stability(arguments) => &arguments.out,
             Command::Reproduce(arguments) => &arguments.out,
             Command::Evaluate(arguments) => &arguments.out,
+            Command::Arena(arguments) => &arguments.out,
             #[cfg(target_os = "linux")]
             Command::Parity(arguments) => &arguments.out,
             #[cfg(target_os = "linux")]

@@ -5,7 +5,7 @@
 //! |---|---|
 //! | [`command_line`] | every command with its arguments |
 //! | [`arguments`] | arguments and value parsers that commands share |
-//! | [`compare`], [`run`], [`reproduce`], [`evaluate`] | one command each: runs |
+//! | [`compare`], [`run`], [`reproduce`], [`evaluate`], [`arena`] | one command each: runs |
 //! | [`mod@sweep`], [`attack`], [`parity`] | the same |
 //! | [`list`], [`schema`], [`trace`], [`stability`], [`mod@bench`] | one command each: tools |
 //! | [`perf`], [`emulate`], [`tcp`], [`router`] | one command each: real packets |
@@ -21,6 +21,7 @@
 #![forbid(unsafe_code)]
 
 pub mod advise;
+pub mod arena;
 pub mod arguments;
 pub mod attack;
 pub mod bench;
@@ -150,6 +151,7 @@ fn dispatch(registry: &Registry, cli: &Cli) -> Result<(), Failure> {
             | Command::List(_)
             | Command::Reproduce(_)
             | Command::Evaluate(_)
+            | Command::Arena(_)
             | Command::Sweep(_)
             | Command::Attack(_)
             | Command::Trace(_)
@@ -174,6 +176,7 @@ fn dispatch(registry: &Registry, cli: &Cli) -> Result<(), Failure> {
         }
         Command::Reproduce(arguments) => reproduce::execute(registry, arguments),
         Command::Evaluate(arguments) => evaluate::execute(registry, arguments),
+        Command::Arena(arguments) => arena::execute(registry, arguments),
         Command::Sweep(arguments) => sweep::execute(registry, arguments),
         Command::Attack(arguments) => attack::execute(registry, arguments),
         Command::Trace(arguments) => trace::execute(arguments),

@@ -13,8 +13,9 @@ use crate::failure::Failure;
 use crate::text;
 
 /// Files by which a folder is known to hold an earlier result.
-const RESULTS: [&str; 10] = [
+const RESULTS: [&str; 11] = [
     "report.html",
+    "arena.json",
     "claims.csv",
     "conformance.json",
     "evaluation.json",

@@ -113,6 +113,9 @@ pub enum Error {
     /// An evaluation cannot be made.
     #[error("{0}")]
     Evaluate(String),
+    /// A contest of the arena cannot be held.
+    #[error("{0}")]
+    Arena(String),
     /// The folder of an attack holds another one.
     #[error("{}: the folder already holds another attack; repeat that one, or give another folder", .0.display())]
     AttackExists(PathBuf),

@@ -42,7 +42,7 @@ const T: [f64; 30] = [
 ];
 
 /// The middle 95 % of `statistic` over resampled `groups`: each is resampled by itself.
-fn bootstrap(groups: &[Vec<f64>], statistic: impl Fn(&mut [Vec<f64>]) -> f64) -> [f64; 2] {
+fn bootstrap<T: Clone>(groups: &[Vec<T>], statistic: impl Fn(&mut [Vec<T>]) -> f64) -> [f64; 2] {
     let draws: usize = groups.iter().map(Vec::len).sum();
     let resamples = RESAMPLES.min(MOST_DRAWS / draws.max(1)).max(100);
     let mut random = Random::stream(draws as u64, "bootstrap");
@@ -51,7 +51,7 @@ fn bootstrap(groups: &[Vec<f64>], statistic: impl Fn(&mut [Vec<f64>]) -> f64) ->
         .map(|_| {
             for (group, sample) in groups.iter().zip(&mut sample) {
                 for value in sample.iter_mut() {
-                    *value = group[(random.uniform() * group.len() as f64) as usize];
+                    value.clone_from(&group[(random.uniform() * group.len() as f64) as usize]);
                 }
             }
             statistic(&mut sample)
@@ -71,6 +71,16 @@ pub fn of_median(values: &[f64]) -> Option<[f64; 2]> {
     let ends = bootstrap(&[values.to_vec()], |sample| median(&mut sample[0]).unwrap_or(f64::NAN));
     // Nothing that is measured is below zero.
     Some(ends.map(|end| (centre + widening(values.len()) * (end - centre)).max(0.0)))
+}
+
+/// Returns the interval of `statistic` over `items`; none if there are too few, or it is not finite.
+pub fn of_statistic<T: Clone>(items: &[T], statistic: impl Fn(&[T]) -> f64) -> Option<[f64; 2]> {
+    let centre = statistic(items);
+    if items.len() < FEWEST || !centre.is_finite() {
+        return None;
+    }
+    let ends = bootstrap(&[items.to_vec()], |sample| statistic(&sample[0]));
+    Some(ends.map(|end| centre + widening(items.len()) * (end - centre)))
 }
 
 /// By how much the interval of `n` values is widened.

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | [`mod@compare`], [`mod@run`], [`mod@reproduce`], [`parity`] | one job each, from request to result |
 //! | [`mod@attack`], [`mod@evaluate`], [`conformance`], [`stability`] | the same |
+//! | [`arena`] | one score of a sender, on links that it need not have seen |
 //! | [`mod@bench`], [`listing`] | the same |
 //! | [`checks`] | what the papers say of the rules themselves, measured on the code |
 //! | [`analysis`] | the papers' mathematics: fluid models, and where they settle |
@@ -29,6 +30,7 @@
 
 pub mod advise;
 pub mod analysis;
+pub mod arena;
 pub mod attack;
 pub mod bench;
 pub mod checks;

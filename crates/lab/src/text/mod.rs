@@ -5,6 +5,7 @@
 //! | [`mod@attack`], [`comparison`], [`scenario`], [`claims`], [`stability`] | one kind of result each |
 //! | [`mod@bench`], [`parity`], [`perf`], [`mod@trace`] | one kind of result each |
 //! | [`evaluation`], [`conformance`] | a scheme by the criteria of a kit, and beside a reference |
+//! | [`arena`] | scores of senders |
 //! | [`decision`] | what to deploy, the first lines of a comparison |
 //! | [`table`] | tables for people |
 //! | [`scatter`] | throughput against delay, drawn with letters |
@@ -12,6 +13,7 @@
 //! | [`mod@visible`] | text of others, made safe to print |
 
 pub mod advice;
+pub mod arena;
 pub mod attack;
 pub mod bench;
 pub mod claims;
