@@ -54,6 +54,8 @@ const PLACE: usize = 8;
 const MOST_QUEUED: u64 = 4;
 /// How long a part of the stream may be missing before the application asks for it.
 const REPAIR: Duration = Duration::from_millis(500);
+/// Missing parts that are asked for at once, so that the request fits into a datagram.
+const MOST_ASKED: usize = 60;
 /// How long after the last media the stream's end is told, and told again.
 const BEAT: Duration = Duration::from_millis(500);
 /// Calls in a row at one moment: a stack that asks for more is called a moment later.
@@ -161,18 +163,26 @@ impl Receiving {
         }
     }
 
-    /// What is missing, from where to where, if it is to be asked for at `now`.
-    fn repair(&mut self, now: Instant) -> Option<(u64, u64)> {
+    /// What is missing, each part from where to where, if it is to be asked for at `now`.
+    fn repair(&mut self, now: Instant) -> Option<Vec<(u64, u64)>> {
         self.repair_at.filter(|at| *at <= now)?;
         self.repair_at = Some(now + REPAIR);
-        Some((self.next, self.beyond.keys().next().copied().unwrap_or(self.end)))
+        let (mut from, mut missing) = (self.next, Vec::new());
+        for (&place, &end) in self.beyond.iter().chain([(&self.end, &self.end)]) {
+            if place > from {
+                missing.push((from, place));
+            }
+            from = from.max(end);
+        }
+        missing.truncate(MOST_ASKED);
+        Some(missing)
     }
 }
 
 impl Media {
     fn new(options: &Config, opens: bool) -> Result<Self, String> {
         Ok(Media {
-            options: *options,
+            options: options.clone(),
             opens,
             rtc: None,
             now: clock::instant(Time::ZERO),
@@ -289,8 +299,8 @@ impl Media {
                     .payload
                     .chunks_exact(PLACE)
                     .map(|place| place.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte)));
-                if let [from, to, ..] = places.collect::<Vec<u64>>()[..] {
-                    let to = to.min(self.sending.written);
+                for part in places.collect::<Vec<u64>>().chunks_exact(2) {
+                    let (from, to) = (part[0], part[1].min(self.sending.written));
                     for place in (from..to).step_by(PAYLOAD as usize) {
                         self.send(place, PAYLOAD.min(to - place));
                     }
@@ -332,10 +342,11 @@ impl Stack for Media {
         if self.sending.beat_at.is_some_and(|at| at <= now) {
             self.send(self.sending.written, 0);
         }
-        if let Some((from, to)) = self.receiving.repair(now)
+        if let Some(missing) = self.receiving.repair(now)
             && let Some(rtc) = &mut self.rtc
         {
-            let places = [from.to_be_bytes(), to.to_be_bytes()].concat();
+            let places = missing.iter().flat_map(|&(from, to)| [from.to_be_bytes(), to.to_be_bytes()]);
+            let places = places.collect::<Vec<_>>().concat();
             rtc.direct_api().send_app_specific_feedback(RECEIVER.into(), MEDIA.into(), places);
         }
     }

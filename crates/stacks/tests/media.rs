@@ -32,7 +32,7 @@ const CASES: [Case; 3] = [
         seconds: 60,
         most: "20Mbps",
         rtt: "50ms",
-        near: 0,
+        near: 1,
     },
     Case {
         name: "`lte-walking`",
@@ -40,7 +40,7 @@ const CASES: [Case; 3] = [
         seconds: 60,
         most: "2.5Mbps",
         rtt: "60ms",
-        near: 0,
+        near: 5,
     },
     Case {
         name: "RFC 8867 5.1",
@@ -48,7 +48,7 @@ const CASES: [Case; 3] = [
         seconds: 100,
         most: "1.5Mbps",
         rtt: "100ms",
-        near: 0,
+        near: 7,
     },
 ];
 
@@ -77,7 +77,7 @@ fn means(outcome: &Outcome) -> Vec<f64> {
     series.chunks(BIN).map(|part| part.iter().sum::<f64>() / part.len() as f64).collect()
 }
 
-/// Every run is reliable, and the call goes on until its end: str0m's stream has no hole that stays.
+/// Every run is reliable, and so many means are near each other as the page says.
 #[test]
 fn the_page_says_what_str0m_has_beside_gcc() {
     let mut table = String::from(
@@ -88,7 +88,9 @@ fn the_page_says_what_str0m_has_beside_gcc() {
         let ours = format!("gcc:max_rate={0},max_probe_rate={0}", case.most);
         let theirs = format!("str0m/gcc:desired_rate={}", case.most);
         let both = [ours, theirs].map(|controller| outcome(case, &controller, &call));
-        let delays = both.each_ref().map(|outcome| outcome.run.flows[0].application["frame_delay_ms_p95"]);
+        let delays = both
+            .each_ref()
+            .map(|outcome| outcome.run.flows[0].application.as_ref().expect("a call")["frame_delay_ms_p95"]);
         for outcome in &both {
             assert!(!outcome.run.unreliable, "{}: {:?}", case.name, outcome.run.unreliable_because);
         }
