@@ -23,6 +23,7 @@ use brakelight_scenario::scenario::TraceOffset;
 use brakelight_scenario::trace::conditions::{self, Milliseconds};
 use brakelight_scenario::trace::names::Source;
 use brakelight_scenario::trace::{OPPORTUNITY, statistics};
+use brakelight_scenario::traffic::Traffic;
 
 use crate::compare::Compare;
 
