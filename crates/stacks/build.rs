@@ -4,11 +4,12 @@ use std::path::Path;
 use std::{env, fs};
 
 /// Packages whose versions are wanted, and the least that is known of each without a lock file.
-const STACKS: [(&str, &str, &str); 4] = [
+const STACKS: [(&str, &str, &str); 5] = [
     ("quinn-proto", "QUINN_VERSION", "0.11"),
     ("noq-proto", "NOQ_VERSION", "1.4"),
     ("s2n-quic-transport", "S2N_VERSION", "0.91"),
     ("quiche", "QUICHE_VERSION", "0.30"),
+    ("str0m", "STR0M_VERSION", "0.24"),
 ];
 
 fn main() {

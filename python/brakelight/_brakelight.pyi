@@ -270,6 +270,7 @@ def compare(
     schemes: list[str],
     can: str | None,
     against: str | None,
+    traffic: str | None,
     rtt: str,
     buffer: str | None,
     reverse: str | None,

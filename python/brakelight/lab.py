@@ -30,6 +30,7 @@ def compare(
     *,
     can: Literal["senders", "queue", "both"] | None = None,
     against: SchemeLike | None = None,
+    traffic: str | Mapping[str, Any] | None = None,
     rtt: Time = "100ms",
     buffer: str | None = None,
     reverse: TraceLike | None = None,
@@ -58,6 +59,8 @@ def compare(
         can: what you can change: ``"senders"``, ``"queue"`` or ``"both"``. Only schemes that need no more are
             compared, and today's. None stands for all.
         against: the scheme of one competing flow at the same queue; or a class.
+        traffic: what the schemes' application does, as a scenario has it: ``"call"``, ``"video"``, or a dict such
+            as ``{"kind": "call", "fps": 60}``. None stands for a flow that always has more to send.
         rtt: propagation delay of the round trip: text with its unit, or a timedelta.
         buffer: the bottleneck's buffer, or ``"2BDP"``. None stands for one bandwidth-delay product of the
             trace's fastest second, at least 250 packets.
@@ -93,6 +96,7 @@ def compare(
             _schemes(schemes),
             None if can is None else text("can", can, "`senders`, `queue` or `both`, or None"),
             competitor[0] if competitor else None,
+            None if traffic is None else _traffic(traffic),
             time_text("rtt", rtt),
             None if buffer is None else text("buffer", buffer, "text such as `250pkt`, `30kB` or `2BDP`"),
             None if reverse is None else _trace_name("reverse", reverse),
@@ -107,6 +111,16 @@ def compare(
             told,
         )
     return Result(table)
+
+
+def _traffic(given: str | Mapping[str, Any]) -> str:
+    """Return ``traffic`` as text."""
+    if isinstance(given, Mapping):
+        try:
+            return json.dumps(dict(given))
+        except (TypeError, ValueError) as error:
+            raise refused("traffic", given, "a dict of text, numbers and booleans") from error
+    return text("traffic", given, "text such as `call`, or a dict such as `{'kind': 'call', 'fps': 60}`")
 
 
 def run(

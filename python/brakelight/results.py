@@ -198,7 +198,10 @@ class Result:
 
     @property
     def runs(self) -> Rows:
-        """A row per scheme and trace: medians where there were several runs."""
+        """A row per scheme and trace: medians where there were several runs.
+
+        What the application of a flow saw has a column for each number, such as ``main.frame_delay_ms_p95``.
+        """
         return Rows(self._table.frame("runs"))
 
     @property

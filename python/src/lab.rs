@@ -11,8 +11,10 @@ use brakelight::lab::{Compare, Error, compare as comparison, frame, listing as l
 use brakelight::prelude::{Folder, Grid, Scheme, Shard, lab};
 use brakelight::scenario::deployment::Change;
 use brakelight::scenario::documents::{Claim, Verdict};
+use brakelight::scenario::file::read_traffic;
 use brakelight::scenario::scenario::TraceOffset;
 use brakelight::scenario::trace::names::Names;
+use brakelight::scenario::traffic::Traffic;
 use brakelight::sim::Traces;
 use pyo3::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -29,8 +31,8 @@ use crate::work::{Interruptible, watched};
 /// Returns which schemes on which traces did how.
 #[pyfunction]
 #[allow(clippy::too_many_arguments)] // Of keywords in Python.
-#[pyo3(signature = (traces, given, schemes, can, against, rtt, buffer, reverse, spread, setup, duration, runs, seed, trace_offset,
-    series, force, progress))]
+#[pyo3(signature = (traces, given, schemes, can, against, traffic, rtt, buffer, reverse, spread, setup, duration, runs, seed,
+    trace_offset, series, force, progress))]
 pub fn compare(
     py: Python<'_>,
     traces: Vec<String>,
@@ -38,6 +40,7 @@ pub fn compare(
     schemes: Vec<String>,
     can: Option<&str>,
     against: Option<&str>,
+    traffic: Option<&str>,
     rtt: &str,
     buffer: Option<&str>,
     reverse: Option<&str>,
@@ -72,6 +75,8 @@ pub fn compare(
         traces,
         schemes: parsed,
         against: against.map(|text| Scheme::parse_with(&registry, text).map_err(input)).transpose()?,
+        traffic: traffic
+            .map_or(Ok(Traffic::Backlogged), |text| read_traffic(&registry, text).map_err(input))?,
         rtt: read("rtt", rtt)?,
         buffer: buffer
             .map(str::parse)

@@ -108,7 +108,7 @@ impl Table {
     fn frame(&self, kind: &str) -> PyResult<Frame> {
         let runs = || self.table.runs.iter();
         let frame = match kind {
-            "runs" => frame::runs(runs()),
+            "runs" => frame::runs_with_applications(runs()),
             "flows" => frame::flows(runs()),
             "links" => frame::links(runs()),
             "link_series" => frame::link_series(self.series()?),

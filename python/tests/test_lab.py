@@ -54,6 +54,37 @@ def test_only_what_can_be_changed_is_compared() -> None:
         bl.compare("fixed", "abc", can="senders")
 
 
+def test_what_the_frames_of_a_call_show_stands_in_columns() -> None:
+    call = {"kind": "call", "max_rate": "2Mbps", "statistical": True, "jitter_buffer": True}
+    result = bl.compare("lte-walking", "gcc,nada,cubic", traffic=call, duration="6s", runs=2)
+    assert result.runs["scheme"] == ["gcc", "nada", "cubic"]
+    for measure in ("frame_delay_ms_p95", "playout_delay_ms_p95", "frames_missed_percent", "freezes_per_minute", "bitrate_mbps"):
+        column = result.runs[f"main.{measure}"]
+        assert column == [row["flows"][0]["application"][measure] for row in result.rows], measure
+    assert all(delay > 25.0 for delay in result.runs["main.frame_delay_ms_p95"]), "half a round trip is 50 ms, less by jitter"
+    assert all(0.1 < rate < 2.0 for rate in result.runs["main.bitrate_mbps"])
+    assert result.setting["traffic"].startswith("{ kind = \"call\"")
+    arguments = ["--trace", "lte-walking", "--schemes", "gcc,nada,cubic", "--duration", "6s", "--runs", "2"]
+    told = '{ kind = "call", max_rate = "2Mbps", statistical = true, jitter_buffer = true }'
+    printed = command("compare", *arguments, "--traffic", told, "--format", "json")
+    assert printed.returncode == 0, printed.stderr
+    assert result.rows == json.loads(printed.stdout)["runs"]
+    assert bl.compare("step", "gcc", traffic="call", duration="2s", runs=1).setting["traffic"].startswith("{ kind")
+    assert "main.frame_delay_ms_p95" not in bl.compare("step", "cubic", duration="1s", runs=1).runs
+
+
+def test_wrong_traffic_is_refused_with_what_would_be_valid() -> None:
+    for wrong, said in (
+        ("torrent", "traffic = `torrent`"),
+        ({"kind": "call", "frames": 60}, "frames"),
+        ({"kind": "call", "fps": 0}, "fps"),
+        ({"kind": "call", "fps": object()}, "a dict of text, numbers and booleans"),
+        ("size", "`size` needs numbers"),
+    ):
+        with pytest.raises(bl.InputError, match=said):
+            bl.compare("step", "gcc", traffic=wrong, duration="1s", runs=1)  # type: ignore[arg-type]
+
+
 def test_the_milliseconds_of_a_trace_decide_unless_spread_is_given() -> None:
     grid = bl.Trace.from_numpy([48.0], step_ms=1000, name="grid")
     spread = {asked: bl.compare(grid, "cubic", spread=asked, duration="1s", runs=1).rows[0]["setup"].get("spread", False) for asked in (None, True, False)}

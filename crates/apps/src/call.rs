@@ -20,6 +20,7 @@
 //! | patience | - | time | deadline / 2 | own choice |
 //! | - | `statistical`, `key_frame`, `key_interval` | - | off | [`encoder`](crate::encoder), rfc8593 |
 //! | - | `jitter_buffer` | - | off | [`playout`](crate::playout) |
+//! | - | `audio` | - | off | [`audio`](crate::audio) |
 //!
 //! Outcome: `bitrate_mbps` (of shown frames), `frames_shown`, `frames_late_percent` (of those that arrived),
 //! `frames_skipped_percent` (of those taken), `frame_delay_ms_mean`, `_p50`, `_p95`, `_p99` (capture to
@@ -39,10 +40,11 @@ use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Rate};
 
 use crate::application::Application;
+use crate::audio::Audio;
 use crate::distribution::{Distribution, visit_distribution};
 use crate::encoder::Encoder;
 use crate::playout::Playout;
-use crate::socket::Socket;
+use crate::socket::{Datagram, Socket};
 use crate::traffic::Call as Config;
 
 const SECOND: u64 = 1_000_000_000;
@@ -67,6 +69,7 @@ pub struct Call {
     config: Config,
     encoder: Encoder,
     playout: Playout,
+    audio: Option<Audio>,
     beat_at: Time,
     /// Beats of the camera, those of the pause among them.
     beats: u64,
@@ -96,6 +99,7 @@ impl Call {
         Call {
             encoder: Encoder::new(config),
             playout: Playout::default(),
+            audio: config.audio.then(|| Audio::new(config.deadline)),
             config,
             beat_at: Time::MAX,
             beats: 0,
@@ -218,20 +222,38 @@ impl Application for Call {
     fn start(&mut self, socket: &mut impl Socket) {
         self.started_at = socket.now();
         self.take_frame(socket);
+        if let Some(audio) = &mut self.audio {
+            audio.start(socket.now());
+            audio.on_timer(socket);
+        }
     }
 
     fn stop(&mut self, socket: &mut impl Socket) {
         self.beat_at = Time::MAX;
         self.stopped_at = Some(socket.now());
+        if let Some(audio) = &mut self.audio {
+            audio.stop();
+        }
         socket.discard_unsent();
     }
 
     fn on_timer(&mut self, socket: &mut impl Socket) {
-        self.take_frame(socket);
+        if self.beat_at <= socket.now() {
+            self.take_frame(socket);
+        }
+        if let Some(audio) = &mut self.audio {
+            audio.on_timer(socket);
+        }
     }
 
     fn next_timer(&self) -> Time {
-        self.beat_at
+        self.audio.as_ref().map_or(self.beat_at, |audio| audio.next_timer().min(self.beat_at))
+    }
+
+    fn on_datagram(&mut self, datagram: &Datagram, socket: &mut impl Socket) {
+        if let Some(audio) = &mut self.audio {
+            audio.on_datagram(datagram, socket.now());
+        }
     }
 
     fn listens(&self) -> bool {
@@ -289,6 +311,9 @@ impl Application for Call {
         }
         if self.config.jitter_buffer {
             self.visit_playout(now, length, visit);
+        }
+        if let Some(audio) = &self.audio {
+            audio.outcome(self.stopped_at.unwrap_or(now), visit);
         }
     }
 }

@@ -24,6 +24,7 @@
 //! | [`any`] | the enum of all applications |
 //! | [`custom`] | applications that a program adds at run time |
 //! | [`distribution`] | delays seen so far: mean, quantiles, maximum |
+//! | [`audio`] | the sound of a call |
 //! | [`encoder`] | the sizes of a call's frames |
 //! | [`playout`] | when a call's frames are shown |
 
@@ -31,6 +32,7 @@
 
 pub mod any;
 pub mod application;
+pub mod audio;
 pub mod bulk;
 pub mod call;
 pub mod custom;

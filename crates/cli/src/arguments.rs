@@ -103,6 +103,10 @@ pub struct Compare {
     /// The scheme of one competing flow in the same queue
     #[arg(long, value_name = "SCHEME")]
     pub against: Option<String>,
+    /// What the schemes' application does, as `traffic` in a scenario file: `call`, `video`, `{ kind = "call",
+    /// fps = 60 }` [default: backlogged]
+    #[arg(long, value_name = "TRAFFIC")]
+    pub traffic: Option<String>,
     /// Round-trip propagation delay
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = positive_time, allow_hyphen_values = true)]
     pub rtt: Duration,

@@ -4,6 +4,7 @@ use brakelight_lab::compare::{Compare, Plan, Preset};
 use brakelight_lab::series::file_name;
 use brakelight_lab::{Error, Simulator, figures, schemes};
 use brakelight_registry::Registry;
+use brakelight_scenario::file::read_traffic;
 use brakelight_scenario::scheme::Scheme;
 use brakelight_scenario::trace::names::Names;
 
@@ -60,10 +61,14 @@ fn plan(registry: &Registry, arguments: &arguments::Compare) -> Result<Plan, Fai
     }
     let against = arguments.against.as_deref().map(|text| Scheme::parse_with(registry, text));
     let against = against.transpose().map_err(option("against"))?;
+    let traffic = arguments.traffic.as_deref().map(|text| read_traffic(registry, text)).transpose();
+    // It names the field itself.
+    let traffic = traffic.map_err(|error| Failure::input(format!("--{error}")))?.unwrap_or_default();
     let request = Compare {
         traces: arguments.traces.clone(),
         schemes,
         against,
+        traffic,
         rtt: arguments.rtt,
         buffer: arguments.buffer,
         reverse: arguments.reverse.clone(),

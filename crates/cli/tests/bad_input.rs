@@ -128,6 +128,8 @@ const LINES: &[&str] = &[
     "compare --schemes=",
     "compare --against cubik",
     "compare --against cubic+codel --trace fixed --schemes cubic",
+    "compare --traffic torrent",
+    "compare --traffic size",
     // Output.
     "compare --out numbers.down",
     "compare --out numbers.down/below",

@@ -16,6 +16,7 @@ use brakelight_scenario::scheme::Scheme;
 use brakelight_scenario::trace::embedded::EMBEDDED;
 use brakelight_scenario::trace::names::Names;
 use brakelight_scenario::trace::{OPPORTUNITY, conditions};
+use brakelight_scenario::traffic::Traffic;
 use brakelight_sim::Traces;
 
 use crate::error::Error;
@@ -39,6 +40,8 @@ pub struct Compare {
     pub schemes: Vec<Scheme>,
     /// The scheme of one competing flow at the same queue.
     pub against: Option<Scheme>,
+    /// What the schemes' application does. A competitor is backlogged.
+    pub traffic: Traffic,
     /// Propagation delay of the round trip.
     pub rtt: Duration,
     /// The bottleneck's buffer.
@@ -70,6 +73,7 @@ impl Default for Compare {
             traces: Vec::new(),
             schemes: Vec::new(),
             against: None,
+            traffic: Traffic::Backlogged,
             rtt: Duration::from_millis(100),
             buffer: None,
             reverse: None,
@@ -330,6 +334,7 @@ fn job(
     setup: &TraceSetup,
 ) -> Result<Job, Error> {
     let compare = One {
+        traffic: request.traffic.clone(),
         rtt: request.rtt,
         buffer: setup.buffer,
         reverse: reverse.clone(),

@@ -42,8 +42,8 @@ mod tests;
 
 pub use against::{Mismatch, against};
 
-/// The kits there are: the criteria of RFC 9743, the test cases of draft-ietf-ccwg-bbr, those of RFC 8867 for
-/// calls, and all of them.
+/// The kits there are: the criteria of RFC 9743, the test cases of draft-ietf-ccwg-bbr, those of RFC 8867
+/// and RFC 8869 for calls, and all of them.
 pub const KITS: [&str; 4] = ["rfc9743", "bbr", "media", "all"];
 
 /// Controllers that stand for one that cannot run in a file's scenarios: the kits are right if one of them

@@ -211,6 +211,21 @@ pub fn every_run<'a>(of: impl IntoIterator<Item = &'a Run>) -> Frame {
             number("harm_delay", &rows, |run| run.fairness?.harm_delay),
         ]);
     }
+    columns.extend(applications(&rows));
+    Frame { columns }
+}
+
+/// Returns the columns of [`runs`], and for every flow whose application saw something a column for each
+/// number, `main.completed`.
+pub fn runs_with_applications<'a>(of: impl IntoIterator<Item = &'a Run>) -> Frame {
+    let rows: Vec<&Run> = of.into_iter().collect();
+    let mut frame = runs(rows.iter().copied());
+    frame.columns.extend(applications(&rows));
+    frame
+}
+
+/// For every flow whose application saw something a column for each number, `main.completed`.
+fn applications(rows: &[&Run]) -> Vec<Column> {
     let seen = rows.iter().flat_map(|run| run.flows.iter().take(MOST_APPLICATIONS)).flat_map(|flow| {
         flow.application
             .iter()
@@ -218,13 +233,13 @@ pub fn every_run<'a>(of: impl IntoIterator<Item = &'a Run>) -> Frame {
             .map(|name| (flow.name.clone(), name.clone()))
     });
     let seen: BTreeSet<(String, String)> = seen.collect();
-    columns.extend(seen.into_iter().map(|(flow, name)| {
-        number(&format!("{flow}.{name}"), &rows, |run| {
+    let columns = seen.into_iter().map(|(flow, name)| {
+        number(&format!("{flow}.{name}"), rows, |run| {
             let flow = run.flows.iter().find(|own| own.name == flow)?;
             flow.application.as_ref()?.get(&name).copied()
         })
-    }));
-    Frame { columns }
+    });
+    columns.collect()
 }
 
 /// Numbers by name as a JSON object; empty where there are none.

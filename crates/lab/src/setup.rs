@@ -18,10 +18,12 @@ use brakelight_links::trace::Trace;
 pub use brakelight_scenario::buffer::Buffer;
 use brakelight_scenario::buffer::packets;
 use brakelight_scenario::compare::Reverse;
+use brakelight_scenario::file::traffic_words;
 use brakelight_scenario::scenario::TraceOffset;
 use brakelight_scenario::trace::conditions::{self, Milliseconds};
 use brakelight_scenario::trace::names::Source;
 use brakelight_scenario::trace::{OPPORTUNITY, statistics};
+use brakelight_scenario::traffic::Traffic;
 
 use crate::compare::Compare;
 
@@ -213,6 +215,9 @@ pub fn in_words(request: &Compare, traces: &[(String, TraceSetup)]) -> Vec<(Stri
         None => milliseconds_in_words(traces),
     };
     setting.extend(opportunities.map(|words| ("opportunities".to_string(), words)));
+    if request.traffic != Traffic::Backlogged {
+        setting.push(("traffic".to_string(), traffic_words(&request.traffic)));
+    }
     if request.preset == Preset::Mahimahi {
         setting.insert(0, ("setup".to_string(), "mahimahi, as in the papers".to_string()));
     }

@@ -223,6 +223,11 @@ impl ControllerAdapter {
         self.with(|sender| sender.controller().pacing_rate()).flatten()
     }
 
+    /// Returns the rate at which the controller lets an encoder produce, if that is another than its pacing rate.
+    pub fn media_rate(&self) -> Option<Rate> {
+        self.with(|sender| sender.controller().media_rate()).flatten()
+    }
+
     /// Calls `visit` with what the controller shows of itself.
     pub fn inspect(&self, visit: &mut dyn FnMut(&'static str, f64)) {
         self.with(|sender| sender.controller().inspect(visit));

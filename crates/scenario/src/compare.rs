@@ -1,4 +1,4 @@
-//! The scenario behind one run of `compare`: one backlogged flow over a link that follows a trace, its ACKs
+//! The scenario behind one run of `compare`: one flow, backlogged unless something else is asked for, over a link that follows a trace, its ACKs
 //! over a way back with or without a limit, the flow started within its first RTT by a draw from the seed.
 //! [`Compare::mahimahi`] has the settings of the ABC paper's cellular runs and of the reference measurements.
 
@@ -12,6 +12,7 @@ use crate::problem::{InputError, Invalid, Problem};
 use crate::scenario::{FlowSpec, Hop, LinkSpec, Record, Scenario, TraceOffset};
 use crate::scheme::Scheme;
 use crate::scheme_string::SchemeString;
+use crate::traffic::Traffic;
 
 /// The link that carries the data.
 pub const FORWARD: &str = "forward";
@@ -68,6 +69,8 @@ pub struct Compare {
     pub scheme: Scheme,
     /// The name or file of the trace.
     pub trace: String,
+    /// What the scheme's application does. A competitor is backlogged.
+    pub traffic: Traffic,
     /// Propagation delay of the round trip.
     pub rtt: Duration,
     /// The bottleneck's buffer.
@@ -99,6 +102,7 @@ impl Compare {
         Compare {
             scheme,
             trace: trace.to_string(),
+            traffic: Traffic::Backlogged,
             rtt: Duration::from_millis(100),
             buffer: Limit::Packets(250),
             reverse: Reverse::MAHIMAHI,
@@ -127,7 +131,8 @@ impl Compare {
             }),
             Reverse::Trace(trace) => Some(LinkSpec::trace(REVERSE, trace, REVERSE_BUFFER, droptail())),
         });
-        let mut flows = vec![self.flow(MEASURED, scheme)];
+        let own = FlowSpec { traffic: self.traffic.clone(), ..self.flow(MEASURED, scheme) };
+        let mut flows = vec![own];
         if let Some(against) = &self.against {
             if against.queue_named() {
                 let reason = format!(

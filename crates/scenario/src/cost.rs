@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
+use brakelight_apps::audio;
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Bytes, Rate};
 use brakelight_links::elements::RadioConfig;
@@ -162,7 +163,10 @@ pub(crate) fn payload(flow: &FlowSpec, seconds: f64) -> f64 {
             return phases.iter().map(bits).sum();
         }
         Traffic::Game(game) => game.size.bits() as f64 / game.interval.as_secs_f64(),
-        Traffic::Call(call) => call.max_rate.as_bps_f64(),
+        Traffic::Call(call) => {
+            let audio = if call.audio { audio::PER_SECOND * 8.0 * audio::MESSAGE.as_f64() } else { 0.0 };
+            call.max_rate.as_bps_f64() + audio
+        }
         Traffic::Custom(custom) => custom.offers().map_or(f64::INFINITY, |rate| rate.as_bps_f64()),
     };
     second * seconds
@@ -174,7 +178,7 @@ fn events(traffic: &Traffic) -> f64 {
         Traffic::OnOff(on_off) => 2.0 / (on_off.on + on_off.off).as_secs_f64(),
         Traffic::ShortFlows(short) => short.per_second(),
         Traffic::Game(game) => 1.0 / game.interval.as_secs_f64(),
-        Traffic::Call(call) => f64::from(call.fps),
+        Traffic::Call(call) => f64::from(call.fps) + if call.audio { audio::PER_SECOND } else { 0.0 },
         _ => 0.0,
     }
 }

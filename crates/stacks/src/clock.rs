@@ -7,7 +7,6 @@ use std::sync::OnceLock;
 use std::time::{Duration as StdDuration, Instant};
 
 use brakelight_core::time::{Duration, Time};
-#[cfg(feature = "stacks-c")]
 pub(crate) use lent::check;
 
 /// Stacks subtract from the time; before the start there is room for that.
@@ -16,19 +15,12 @@ const BEFORE: StdDuration = StdDuration::from_secs(24 * 60 * 60);
 /// The instant at which every simulation of this process starts. Stacks look at differences alone.
 fn start() -> Instant {
     static START: OnceLock<Instant> = OnceLock::new();
-    #[cfg(feature = "stacks-c")]
-    let first = || within(Time::ZERO, Instant::now);
-    #[cfg(not(feature = "stacks-c"))]
-    let first = || Instant::now() + BEFORE;
-    *START.get_or_init(first)
+    *START.get_or_init(|| within(Time::ZERO, Instant::now))
 }
 
-/// Runs `act`. A clock that it reads shows `now`, in a build with the feature `stacks-c`.
+/// Runs `act`. A clock that it reads shows `now`.
 pub(crate) fn within<R>(now: Time, act: impl FnOnce() -> R) -> R {
-    #[cfg(feature = "stacks-c")]
     let _loan = lent::Loan::new(now);
-    #[cfg(not(feature = "stacks-c"))]
-    let _ = now;
     act()
 }
 
@@ -48,7 +40,6 @@ pub(crate) fn length(length: StdDuration) -> Duration {
 }
 
 /// The time that a thread was lent, and the C library's function that shows it.
-#[cfg(feature = "stacks-c")]
 mod lent {
     use std::cell::Cell;
     use std::sync::OnceLock;
@@ -185,7 +176,7 @@ mod tests {
         assert_eq!(time(instant(Time::ZERO) - StdDuration::from_secs(1)), Time::ZERO);
     }
 
-    #[cfg(all(target_os = "linux", feature = "stacks-c"))]
+    #[cfg(target_os = "linux")]
     #[test]
     fn a_thread_inside_reads_the_simulation_s_time_and_others_read_the_machine_s() {
         check().unwrap();

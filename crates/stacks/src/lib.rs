@@ -9,6 +9,7 @@
 //! | `noq/newreno`, `noq/cubic`, `noq/bbr3` | noq-proto 1.4 |
 //! | `brakelight-noq/copa` and others | noq-proto 1.4 with controllers of `brakelight-noq` |
 //! | `s2n-quic/cubic`, `s2n-quic/bbr` | s2n-quic-transport 0.91 |
+//! | `str0m/gcc` | str0m 0.24, WebRTC: for media |
 //! | `quiche/reno`, `quiche/cubic`, `quiche/bbr2` | quiche 0.30, with the feature `stacks-c` |
 //!
 //! `stacks-c` builds BoringSSL, which takes cmake, a C++ compiler and minutes. Without a feature there is
@@ -17,7 +18,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `options` | the options of the controllers |
-//! | `quinn`, `noq`, `s2n`, `quiche` | one stack each: the host, and what is its own |
+//! | `quinn`, `noq`, `s2n`, `str0m`, `quiche` | one stack each: the host, and what is its own |
 //! | `ends` | an end of quinn or noq in the stack's terms, as far as the two are alike |
 //! | `side` | an end as [`core::host`](brakelight_core::host) wants it, whatever its stack |
 //! | `seen` | what is seen of a controller from outside |
@@ -34,10 +35,11 @@
 //! s2n-quic takes the time as an argument as well, in whole microseconds. Its event loop and tokio are left
 //! out: its endpoint is given datagrams, and its application's futures are polled after every call.
 //!
-//! quiche reads the clock itself, by `Instant::now()`, which asks the C library's `clock_gettime`. With the
-//! feature `stacks-c` this crate defines a function of that name, which is linked in the place of the
-//! library's. While a thread is inside of a stack it shows the simulation's time; at any other time and in
-//! any other thread it calls the library's. Where that cannot be, a connection is refused with the reason.
+//! quiche reads the clock itself, by `Instant::now()`, which asks the C library's `clock_gettime`. str0m and
+//! its DTLS do so once, for the time of day in their reports. This crate defines a function of that name,
+//! which is linked in the place of the library's. While a thread is inside of a stack it shows the
+//! simulation's time; at any other time and in any other thread it calls the library's. Where that cannot be,
+//! a connection is refused with the reason.
 //!
 //! # Randomness
 //!
@@ -53,6 +55,9 @@
 //! of one are as good as before.
 //!
 //! s2n-quic takes all its random numbers from a provider, which draws from the same stream.
+//!
+//! str0m draws its keys from DTLS (`str0m/dtls`), which has the connection's stream. What is no secret it
+//! draws from a generator of the thread, which is seeded from that stream.
 //!
 //! quiche asks BoringSSL's `RAND_bytes`, which asks no function that could be replaced: that function is
 //! defined here as well, by the one above. Key exchange is X25519 alone, whose keys come from there.
@@ -107,6 +112,8 @@ mod seen;
 #[cfg(feature = "stacks")]
 mod side;
 #[cfg(feature = "stacks")]
+mod str0m;
+#[cfg(feature = "stacks")]
 mod tls;
 
 #[cfg(feature = "stacks")]
@@ -128,7 +135,7 @@ mod added {
     use s2n_quic_core::recovery::CongestionController;
     use s2n_quic_core::recovery::congestion_controller::Endpoint;
 
-    /// Adds the hosts `quinn`, `noq`, `brakelight-noq` and `s2n-quic` to `registry`, with all their
+    /// Adds the hosts `quinn`, `noq`, `brakelight-noq`, `s2n-quic` and `str0m` to `registry`, with all their
     /// controllers; with the feature `stacks-c` also `quiche`.
     ///
     /// # Errors
@@ -138,6 +145,7 @@ mod added {
         registry.add_host("noq", Arc::new(super::noq::Noq))?;
         registry.add_host("brakelight-noq", Arc::new(super::noq::Adapted))?;
         registry.add_host("s2n-quic", Arc::new(super::s2n::S2n))?;
+        registry.add_host("str0m", Arc::new(super::str0m::Str0m))?;
         #[cfg(feature = "stacks-c")]
         registry.add_host("quiche", Arc::new(super::quiche::Quiche))?;
         Ok(())

@@ -1,7 +1,7 @@
 //! The options of the controllers. Defaults are the stacks' own, but for flow control, which is open.
 
 use brakelight_core::parameters;
-use brakelight_core::units::Bytes;
+use brakelight_core::units::{Bytes, Rate};
 
 /// The datagram in which stacks count windows (quinn-proto and noq-proto, `BASE_DATAGRAM_SIZE`), in bytes.
 const DATAGRAM: u64 = 1200;
@@ -138,6 +138,24 @@ pub(crate) mod quiche {
             datagram: u64 = 1350, in 1200..=1472, from "quiche's own client";
             /// What the receiver lets the sender have outstanding.
             stream_window: Bytes = OPEN, in LEAST..=OPEN, from "chosen here";
+        }
+    }
+}
+
+/// Options of str0m's controller.
+pub(crate) mod str0m {
+    use super::*;
+
+    /// What a rate may be.
+    const RATES: std::ops::RangeInclusive<Rate> = Rate::from_bps(40_000)..=Rate::from_mbps(10_000);
+
+    parameters! {
+        /// Options of str0m's controller.
+        pub struct Config {
+            /// The estimate before there is any feedback.
+            initial_rate: Rate = Rate::from_bps(300_000), in RATES, from "libwebrtc bitrate_constraints.h, kDefaultStartBitrateBps";
+            /// The rate that the application would like to have, which its probes look for.
+            desired_rate: Rate = Rate::from_bps(2_500_000), in RATES, from "the highest rate of `call`";
         }
     }
 }

@@ -16,6 +16,8 @@ use crate::{clock, frames};
 
 /// One end of a connection in the terms of its stack.
 pub(crate) trait Stack: Send {
+    /// A call begins at `now`, of whatever kind.
+    fn arrive_at(&mut self, _now: Instant) {}
     /// Opens the connection.
     fn connect(&mut self, now: Instant);
     /// A datagram arrived.
@@ -114,6 +116,7 @@ impl<S: Stack> Side<S> {
         self.now = now;
         let Side { stack, entropy, .. } = self;
         let act = || {
+            stack.arrive_at(clock::instant(now));
             let done = act(stack);
             stack.settle();
             done

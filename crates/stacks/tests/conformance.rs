@@ -71,6 +71,11 @@ mod s2n_quic_bbr {
     brakelight_testkit::conformance_host!(registry(), "s2n-quic/bbr", [("stream_window", "3.75MB")]);
 }
 
+mod str0m_gcc {
+    use super::registry;
+    brakelight_testkit::conformance_host!(registry(), "str0m/gcc", [("desired_rate", "5Mbps")]);
+}
+
 #[cfg(feature = "stacks-c")]
 mod quiche_reno {
     use super::registry;

@@ -535,6 +535,39 @@ fn state(flow: &FlowSpec) -> BTreeMap<String, f64> {
     names
 }
 
+/// What a call shows.
+const CALL: &[&str] = &[
+    "bitrate_mbps",
+    "frames_shown",
+    "frames_late_percent",
+    "frames_skipped_percent",
+    "freezes",
+    "freeze_ms",
+    "freeze_percent",
+    "frame_delay_ms_mean",
+    "frame_delay_ms_p50",
+    "frame_delay_ms_p95",
+    "frame_delay_ms_p99",
+];
+/// What it shows besides with a jitter buffer.
+const PLAYED: &[&str] = &[
+    "playout_delay_ms_mean",
+    "playout_delay_ms_p50",
+    "playout_delay_ms_p95",
+    "playout_delay_ms_p99",
+    "freezes_per_minute",
+    "freeze_ms_mean",
+    "frames_missed_percent",
+];
+/// What it shows besides with sound.
+const AUDIO: &[&str] = &[
+    "audio_missed_percent",
+    "audio_delay_ms_mean",
+    "audio_delay_ms_p50",
+    "audio_delay_ms_p95",
+    "audio_delay_ms_p99",
+];
+
 /// The numbers an application may report, by name, as the simulated applications name them.
 fn application(traffic: &Traffic) -> Option<BTreeMap<String, f64>> {
     let names: &[&str] = match traffic {
@@ -559,19 +592,12 @@ fn application(traffic: &Traffic) -> Option<BTreeMap<String, f64>> {
         Traffic::Video(_) => {
             &["bitrate_mbps", "switches", "stalls", "stall_ms", "stall_percent", "startup_ms"]
         }
-        Traffic::Call(_) => &[
-            "bitrate_mbps",
-            "frames_shown",
-            "frames_late_percent",
-            "frames_skipped_percent",
-            "freezes",
-            "freeze_ms",
-            "freeze_percent",
-            "frame_delay_ms_mean",
-            "frame_delay_ms_p50",
-            "frame_delay_ms_p95",
-            "frame_delay_ms_p99",
-        ],
+        Traffic::Call(call) => {
+            let sound = AUDIO.iter().filter(|_| call.audio);
+            let played = PLAYED.iter().filter(|_| call.jitter_buffer);
+            let names = CALL.iter().chain(played).chain(sound);
+            return Some(names.map(|&name| (name.to_string(), 1.0)).collect());
+        }
         Traffic::Custom(custom) => custom.outcome(),
     };
     Some(names.iter().map(|&name| (name.to_string(), 1.0)).collect())

@@ -29,7 +29,7 @@ pub(crate) mod values;
 mod write;
 
 pub use read::{deserialize_with, read, read_with};
-pub use traffic::APPLICATIONS;
+pub use traffic::{APPLICATIONS, read_traffic, traffic_words};
 pub(crate) use write::canonical_table;
 pub use write::write;
 

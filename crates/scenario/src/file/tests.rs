@@ -6,10 +6,10 @@ use brakelight_core::random::Random;
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Bytes, Limit, Rate};
 use brakelight_links::elements::ELEMENTS;
-use brakelight_registry::{CONTROLLERS, Host, QUEUES};
+use brakelight_registry::{CONTROLLERS, Host, QUEUES, Registry};
 use brakelight_testkit::mutate::fuzz_inputs;
 
-use super::{APPLICATIONS, read, write};
+use super::{APPLICATIONS, read, read_traffic, traffic_words, write};
 use crate::clock::Clock;
 use crate::scenario::{
     Direction, FlowSpec, Hop, LinkSpec, Record, Reordering, Restart, Scenario, Service, Steps, TraceOffset,
@@ -567,6 +567,34 @@ fn traffic_of(text: &str) -> Traffic {
     let flow = format!("[[flow]]\ncontroller = \"cubic\"\nrtt = \"1ms\"\npath = [\"l\"]\ntraffic = {text}\n");
     let scenario = read("test.toml", &format!("duration = \"1s\"\n{link}{flow}"));
     scenario.unwrap_or_else(|error| panic!("{text}: {error}")).flows.remove(0).traffic
+}
+
+#[test]
+fn cloud_gaming_is_a_call_with_fitting_numbers() {
+    let call = |numbers: &str| traffic_of(&format!("{{ kind = \"call\", statistical = true, {numbers} }}"));
+    let at_60 = call(
+        r#"fps = 60, min_rate = "2.5Mbps", max_rate = "25Mbps", deadline = "100ms", key_frame = "168750B""#,
+    );
+    assert_eq!(traffic_of("\"gaming\""), at_60);
+    assert_eq!(traffic_of("{ kind = \"gaming\", fps = 60 }"), at_60);
+    let at_120 = call(
+        r#"fps = 120, min_rate = "3.5Mbps", max_rate = "35Mbps", deadline = "100ms", key_frame = "118125B""#,
+    );
+    assert_eq!(traffic_of("{ kind = \"gaming\", fps = 120 }"), at_120);
+}
+
+#[test]
+fn traffic_alone_is_read_as_in_a_scenario_and_written_in_words_that_are_read() {
+    let registry = Registry::standard();
+    for text in ["call", "gaming", "{ kind = \"call\", fps = 60 }", r#"{"kind": "size", "size": "1MB"}"#] {
+        let traffic = read_traffic(&registry, text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        assert_eq!(read_traffic(&registry, &traffic_words(&traffic)).unwrap(), traffic, "{text}");
+    }
+    assert_eq!(traffic_words(&Traffic::Backlogged), "backlogged");
+    let refused = |text| read_traffic(&registry, text).unwrap_err().to_string();
+    assert!(refused("torrent").starts_with("traffic = `torrent`"), "{}", refused("torrent"));
+    assert!(refused("{ kind = \"call\", frames = 3 }").contains("frames"));
+    assert!(refused("{\"kind\": \"call\", \"fps\": \"many\"}").contains("fps"));
 }
 
 #[test]

@@ -13,14 +13,18 @@ use serde::{Deserialize, Serialize};
 
 use super::tables::tables;
 use super::values::{List, Listed as _, PhaseEntry, Quantity, Text};
-use crate::document::{Reason, Refusal, keys_of};
+use crate::document::{Document, Node, Reason, Refusal, keys_of};
+use crate::problem::InputError;
 use crate::scheme_string::Words;
 use crate::traffic::{
     Arrivals, Call, Game, OnOff, Phase, RequestResponse, ShortFlows, SizeLaw, Traffic, Video,
 };
 
 const EXPECTED: &str = "a kind of traffic: backlogged, size, on-off, short-flows, rate-limited, phases, \
-                        request-response, game, video or call, alone or as in `{ kind = \"size\", size = \"1MB\" }`";
+                        request-response, game, video, call or gaming, alone or as in `{ kind = \"size\", size = \"1MB\" }`";
+
+/// Frames a second of `gaming`, unless it says otherwise.
+const GAMING_FPS: u32 = 60;
 
 /// What an application does.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -46,6 +50,8 @@ pub(crate) enum Alone {
     Video,
     /// A real-time video call, with the default numbers.
     Call,
+    /// Cloud gaming at 60 frames a second.
+    Gaming,
 }
 
 /// Declares the kinds of traffic, each with its table.
@@ -114,6 +120,8 @@ kinds! {
     Video(VideoTable) = "video";
     /// A video call whose encoder follows the controller.
     Call(CallTable) = "call";
+    /// Cloud gaming: a `call` with fitting numbers.
+    Gaming(GamingTable) = "gaming";
 }
 
 /// Declares the tables of the kinds of traffic: each key with its type, its unit, and its default or
@@ -238,6 +246,14 @@ numbers! {
         key_interval: Quantity<Duration>, "time", "0s";
         /// Whether frames wait in a jitter buffer until their time to be shown comes.
         jitter_buffer: bool, "true | false", "false";
+        /// Whether there is sound beside the frames: 50 messages a second, which nobody sends again.
+        audio: bool, "true | false", "false";
+    }
+
+    /// The numbers of `gaming`.
+    GamingTable {
+        /// Frames per second.
+        fps: u32, "number", "60";
     }
 }
 
@@ -262,6 +278,7 @@ impl<'de> Visitor<'de> for TrafficVisitor {
             "game" => Alone::Game,
             "video" => Alone::Video,
             "call" => Alone::Call,
+            "gaming" => Alone::Gaming,
             other => match numbers(other) {
                 Some(keys) => {
                     return Err(E::custom(format_args!("`{kind}` needs numbers: give a table with {keys}")));
@@ -294,6 +311,7 @@ impl TrafficEntry {
             TrafficEntry::Alone(Alone::Game) => return Ok(Traffic::Game(Game::default())),
             TrafficEntry::Alone(Alone::Video) => return Ok(Traffic::Video(Video::default())),
             TrafficEntry::Alone(Alone::Call) => return Ok(Traffic::Call(Call::default())),
+            TrafficEntry::Alone(Alone::Gaming) => return Ok(Traffic::Call(Call::gaming(GAMING_FPS))),
             TrafficEntry::Table(table) => table,
         };
         Ok(match table {
@@ -351,9 +369,74 @@ impl TrafficEntry {
                     key_frame: or(table.key_frame, call.key_frame),
                     key_interval: or(table.key_interval, call.key_interval),
                     jitter_buffer: table.jitter_buffer.unwrap_or(call.jitter_buffer),
+                    audio: table.audio.unwrap_or(call.audio),
                 })
             }
+            TrafficTable::Gaming(table) => Traffic::Call(Call::gaming(table.fps.unwrap_or(GAMING_FPS))),
         })
+    }
+}
+
+tables! {
+    /// A flow's traffic alone.
+    TrafficAlone {
+        /// What its application does.
+        traffic: TrafficEntry,
+    }
+}
+
+/// Returns the traffic that `text` says, as a scenario file would have it: `call`, or
+/// `{ kind = "call", fps = 60 }`, or that table as JSON. Its application may be one of `registry`. Numbers are
+/// checked with the scenario.
+///
+/// ```
+/// use brakelight_registry::Registry;
+/// use brakelight_scenario::file::{read_traffic, traffic_words};
+///
+/// let call = read_traffic(&Registry::standard(), "call").unwrap();
+/// assert_eq!(call, read_traffic(&Registry::standard(), &traffic_words(&call)).unwrap());
+/// assert_eq!(call, read_traffic(&Registry::standard(), r#"{"kind": "call", "fps": 30}"#).unwrap());
+/// ```
+///
+/// # Errors
+/// What is wrong, with the key, its value and what would be valid.
+pub fn read_traffic(registry: &Registry, text: &str) -> Result<Traffic, InputError> {
+    let text = text.trim();
+    let given: Option<serde_json::Value> =
+        text.starts_with('{').then(|| serde_json::from_str(text).ok()).flatten();
+    let value = match &given {
+        Some(_) => String::new(),
+        None if text.starts_with('{') => format!("traffic = {text}"),
+        None => format!("traffic = {}", toml::Value::from(text)),
+    };
+    let document = match given {
+        Some(value) => {
+            let node = Node::deserialize(serde_json::json!({ "traffic": value }));
+            Document::of(node.expect("JSON has what a document has"))
+        }
+        None => Document::parse("", &value).map_err(nowhere)?,
+    };
+    let read = document.read::<TrafficAlone>().and_then(|alone| {
+        let entry = alone.traffic.ok_or_else(|| Refusal::missing("traffic", EXPECTED))?;
+        entry.resolve(registry).map_err(|refusal| refusal.under("traffic"))
+    });
+    read.map_err(|refusal| nowhere(document.error(refusal)))
+}
+
+/// The same error, of a text that stands in no file.
+fn nowhere(error: InputError) -> InputError {
+    InputError { file: None, line: None, ..error }
+}
+
+/// Returns `traffic` in the words that [`read_traffic`] takes.
+pub fn traffic_words(traffic: &Traffic) -> String {
+    match TrafficEntry::from(traffic) {
+        TrafficEntry::Custom(text) => text,
+        entry => match toml::Value::try_from(entry) {
+            Ok(toml::Value::String(name)) => name,
+            Ok(table) => table.to_string(),
+            Err(error) => unreachable!("its keys are strings and its numbers are TOML's: {error}"),
+        },
     }
 }
 
@@ -451,6 +534,7 @@ impl From<&Traffic> for TrafficEntry {
                 key_frame: call.statistical.then_some(Quantity(call.key_frame)),
                 key_interval: call.statistical.then_some(Quantity(call.key_interval)),
                 jitter_buffer: call.jitter_buffer.then_some(true),
+                audio: call.audio.then_some(true),
             }),
         })
     }

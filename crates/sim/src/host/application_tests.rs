@@ -182,6 +182,30 @@ fn a_second_without_a_path_freezes_a_call_once() {
     expect(&world, "freeze_ms", 1_230.0, 2_000.0);
 }
 
+/// Half a round trip is 50 ms, and the frames of a call beside it cost a few more. What an outage swallows is
+/// missed, since nobody sends it again.
+#[test]
+fn the_sound_of_a_call_arrives_beside_its_frames_and_is_not_sent_again() {
+    for host in [Host::Tcp, Host::Quic] {
+        let call = Traffic::Call(Call { audio: true, ..Call::default() });
+        let mut whole =
+            World::new(config(host, call.clone()), RTT, clean).bottleneck(Rate::from_mbps(20), 200_000);
+        whole.run(Time::from_secs(60));
+        expect(&whole, "audio_missed_percent", 0.0, 0.0);
+        expect(&whole, "audio_delay_ms_p50", 50.0, 55.0);
+        expect(&whole, "audio_delay_ms_p99", 50.0, 60.0);
+        expect(&whole, "bitrate_mbps", 2.3, 2.5);
+        let mut broken = World::new(config(host, call), RTT, |now: Time, _: &SimPacket| {
+            let outage = now >= Time::from_secs(30) && now < Time::from_secs(33);
+            if outage { Verdict::Drop } else { Verdict::Deliver }
+        })
+        .bottleneck(Rate::from_mbps(20), 200_000);
+        broken.run(Time::from_secs(60));
+        // 3 s of 60 s, and for TCP and QUIC what waits for the window after the timeouts.
+        expect(&broken, "audio_missed_percent", 4.9, 9.0);
+    }
+}
+
 /// rfc8867 5.8
 #[test]
 fn a_pause_is_no_freeze_and_no_part_of_a_call() {

@@ -141,6 +141,9 @@ impl HostedFlow {
             Traffic::Game(_) | Traffic::RequestResponse(_) if !about.messages => {
                 return Err(format!("traffic: `{name}` carries no messages, which this application needs"));
             }
+            Traffic::Call(call) if call.audio && !about.messages => {
+                return Err(format!("traffic.audio: `{name}` carries no messages, which sound needs"));
+            }
             _ => {}
         }
         beacon.note(config.flow, Time::ZERO);

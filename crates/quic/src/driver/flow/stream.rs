@@ -136,7 +136,8 @@ impl Socket for FlowSocket<'_> {
 
     fn rate(&self) -> Option<Rate> {
         let own = || Some(Rate::over(self.adapter.cwnd(), self.adapter.smoothed_rtt()?));
-        self.adapter.pacing_rate().and_then(Rate::paced).or_else(own)
+        let paced = || self.adapter.pacing_rate().and_then(Rate::paced);
+        self.adapter.media_rate().or_else(paced).or_else(own)
     }
 
     fn random(&mut self) -> &mut Random {

@@ -204,6 +204,22 @@ fn a_rate_controller_paces_its_packets_itself() {
     }
 }
 
+/// A control for media paces half as fast again as its encoder produces. The application is told the encoder's
+/// rate, as by the modelled host: an encoder at the pacing rate would fill the queue.
+#[test]
+fn an_encoder_is_told_the_rate_of_media_and_not_the_pacing_rate() {
+    let traffic = Traffic::Call(brakelight_apps::traffic::Call::default());
+    let seen = run(FlowSettings { traffic, ..settings("scream", &[]) }, &Path::default(), 5);
+    let adapter = seen.flow.adapter();
+    let [media, paced] = [adapter.media_rate().unwrap(), adapter.pacing_rate().unwrap()];
+    assert!(paced > media, "{paced} and {media}");
+    let (outgoing, random) = (&mut Outgoing::default(), &mut Random::stream(1, "test"));
+    let messages = &mut Vec::new();
+    let now = seen.end;
+    let socket = FlowSocket { now, outgoing, sent: 0, delivered: 0, adapter, random, messages };
+    assert_eq!(brakelight_apps::Socket::rate(&socket), Some(media));
+}
+
 /// What the receiver counted is what the sender was told, packet for packet.
 #[test]
 fn marks_come_back_by_the_ack_counts() {

@@ -53,13 +53,16 @@ impl Losses {
         let is_after = |sent_at: Time| self.reacted_at.is_none_or(|at| sent_at >= at);
         self.is_new = event.lost.iter().any(|packet| is_after(packet.sent_at));
         self.is_pending |= self.is_new;
-        // scream-01 4.5.2
-        let weight = (self.threshold / 4.0).min(ratio / 2.0);
-        for _ in event.acked {
-            self.rate *= 1.0 - weight;
-        }
-        for _ in event.lost {
-            self.rate = (1.0 - weight) * self.rate + weight;
+        // Where each loss is congestion, nobody asks for the rate.
+        if self.threshold > 0.0 {
+            // scream-01 4.5.2
+            let weight = (self.threshold / 4.0).min(ratio / 2.0);
+            for _ in event.acked {
+                self.rate *= 1.0 - weight;
+            }
+            for _ in event.lost {
+                self.rate = (1.0 - weight) * self.rate + weight;
+            }
         }
         self.round_had_loss |= !event.lost.is_empty();
         if self.round_at.is_none_or(|at| event.now.since(at) > srtt) {
