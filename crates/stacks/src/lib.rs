@@ -81,8 +81,8 @@
 //!   well (`Watched`). s2n-quic's own events say the same. Nothing stands around quiche's controllers: its
 //!   bytes in flight are not seen.
 //!
-//! - The ciphers of quinn, noq and s2n-quic read each packet before they encrypt it. So the application learns
-//!   how much of its stream has left, which these stacks tell nobody. Nothing that is sent differs.
+//! - The ciphers of quinn, noq and s2n-quic read each packet before they encrypt it. So the application
+//!   learns how much of its stream has left, which these stacks tell nobody. Nothing that is sent differs.
 //!
 //! # Controllers alone
 //!

@@ -182,9 +182,9 @@ fn frame_delay(controller: &str) -> f64 {
     run.flows[0].application.as_ref().expect("it has an application")["frame_delay_ms_p95"]
 }
 
-/// Frames in a stack of others take at most 1.4 times as long as in the modelled host. While the encoder heard
-/// of what waits in its stack too late, they took 2.4 times as long in quinn and 3 times in s2n-quic. noq's
-/// Cubic keeps the queue full by itself (`noq-cubic-credit.toml`).
+/// Frames in a stack of others take at most 1.4 times as long as in the modelled host. While the encoder
+/// heard of what waits in its stack too late, they took 2.4 times as long in quinn and 3 times in s2n-quic.
+/// noq's Cubic keeps the queue full by itself (`noq-cubic-credit.toml`).
 #[test]
 fn a_call_hears_how_much_waits_in_its_stack() {
     for (ours, theirs) in [

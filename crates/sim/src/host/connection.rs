@@ -137,8 +137,8 @@ impl Outbox {
 ///
 /// It is not [`outside::Inbox`](crate::outside::Inbox), which the stacks of others have. This host reads all
 /// that has come at one moment, with an ACK for each batch, where such a stack reads a batch and must send
-/// before it reads the next. This one is late by a draw from the host's own numbers, which its ACKs share; the
-/// other has a stream of its own. With one for both, the outcomes of one of them would change.
+/// before it reads the next. This one is late by a draw from the host's own numbers, which its ACKs share;
+/// the other has a stream of its own. With one for both, the outcomes of one of them would change.
 #[derive(Clone, Debug)]
 struct Inbox {
     packets: VecDeque<SimPacket>,
