@@ -62,8 +62,7 @@ fn plan(registry: &Registry, arguments: &arguments::Compare) -> Result<Plan, Fai
     let against = arguments.against.as_deref().map(|text| Scheme::parse_with(registry, text));
     let against = against.transpose().map_err(option("against"))?;
     let traffic = arguments.traffic.as_deref().map(|text| read_traffic(registry, text)).transpose();
-    // It names the field itself.
-    let traffic = traffic.map_err(|error| Failure::input(format!("--{error}")))?.unwrap_or_default();
+    let traffic = traffic.map_err(|error| Failure::input(format!("--traffic: {error}")))?.unwrap_or_default();
     let request = Compare {
         traces: arguments.traces.clone(),
         schemes,
