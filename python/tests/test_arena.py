@@ -39,7 +39,7 @@ def test_a_class_competes_and_its_source_is_in_the_seal() -> None:
     assert scored["cubic"].score == 0
     still = scored["still"]
     assert still.digest is not None and len(still.digest) == 64
-    assert len(still.rounds) == 12 and abs(sum(still.parts.values()) - still.score) < 1e-9
+    assert len(still.rounds) == 48 and abs(sum(still.parts.values()) - still.score) < 1e-9
     assert all(round["round"].split(": ")[1][:5] in ("alone", "besid") or "flows" in round["round"] for round in still.rounds)
 
 
@@ -54,7 +54,7 @@ def test_hidden_rounds_come_from_a_key_or_a_folder(tmp_path: Path) -> None:
 
 def test_rounds_to_train_on_are_scenarios() -> None:
     scenarios = bl.arena.scenarios(Still)
-    assert len(scenarios) == 12
+    assert len(scenarios) == 48
     assert scenarios[0].to_dict()["flow"][0]["controller"] == "still"
     row = bl.run(scenarios[0]).rows[0]
     assert row["throughput_mbps"] > 0

@@ -47,7 +47,7 @@ pub struct Arguments {
     /// drawn, or a folder of recordings
     #[arg(long, value_name = "PATH", conflicts_with = "set")]
     pub hidden: Option<PathBuf>,
-    /// How far to go: 12 rounds, or 48
+    /// How far to go: 48 rounds, or 240
     #[arg(long, default_value = "quick", value_enum)]
     pub level: LevelName,
     /// Write arena.json and arena.md into this folder; of a known set also the scenarios with the first

@@ -21,7 +21,7 @@ fn scores(registry: &Registry, set: &RoundSet) -> Arena {
 }
 
 fn with_interval(scored: &Scored) -> String {
-    let [low, high] = scored.interval95.expect("48 rounds have an interval");
+    let [low, high] = scored.interval95.expect("rounds have an interval");
     format!("{:.2} ({low:.2} to {high:.2})", scored.score)
 }
 

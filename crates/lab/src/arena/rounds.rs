@@ -37,8 +37,8 @@ use crate::evaluate::Level;
 use crate::output::File;
 
 /// Rounds of the level `quick`, and of `full`. The first of `full` are those of `quick`.
-const QUICK: usize = 12;
-const FULL: usize = 48;
+const QUICK: usize = 48;
+const FULL: usize = 240;
 /// How long a round is, and from when on it counts: flows have started, and have had time to find the rate.
 const DURATION: Duration = Duration::from_secs(30);
 const MEASURED_FROM_S: u32 = 5;

@@ -61,7 +61,7 @@ fn rounds_hang_on_their_key_alone_and_those_of_quick_are_the_first_of_full() {
 #[test]
 fn twelve_rounds_have_every_family_with_every_kind() {
     let (rounds, traces) = rounds::draw(&RoundSet::Validation, Level::Full).unwrap();
-    assert_eq!(rounds.len(), 48);
+    assert_eq!(rounds.len(), 240);
     for twelve in rounds.chunks(12) {
         let mut pairs: Vec<String> = twelve
             .iter()
