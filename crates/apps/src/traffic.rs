@@ -230,11 +230,11 @@ impl Default for Call {
 }
 
 impl Call {
-    /// Returns cloud gaming at `fps` frames a second: a call of at most 25 Mbit/s up to 60 frames a second and of
-    /// 35 Mbit/s above, what NVIDIA asks of a line for 1080p at 60 and 1440p at 120 (GeForce NOW's system
-    /// requirements, 2024). It goes down to a tenth of that, our choice. A frame is of use for 100 ms (Claypool and
-    /// Claypool 2006, for games in the first person). The key frame has the share of a mean frame that RFC 8593
-    /// table 1 has at 1 Mbit/s and 30 frames a second.
+    /// Returns cloud gaming at `fps` frames a second: a call of at most 25 Mbit/s up to 60 frames a second
+    /// and of 35 Mbit/s above, what NVIDIA asks of a line for 1080p at 60 and 1440p at 120 (GeForce NOW's
+    /// system requirements, 2024). It goes down to a tenth of that, our choice. A frame is of use for 100 ms
+    /// (Claypool and Claypool 2006, for games in the first person). The key frame has the share of a mean
+    /// frame that RFC 8593 table 1 has at 1 Mbit/s and 30 frames a second.
     pub fn gaming(fps: u32) -> Self {
         let max_rate = Rate::from_mbps(if fps <= 60 { 25 } else { 35 });
         let call = Call::default();

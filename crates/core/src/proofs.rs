@@ -104,20 +104,20 @@ fn the_time_for_a_packet_is_the_nearest_and_grows_with_it() {
 
 #[test]
 fn a_time_or_a_size_beyond_64_bits_saturates() {
-    let clip = |exact: u128| u64::try_from(exact).unwrap_or(u64::MAX);
+    let saturated = |exact: u128| u64::try_from(exact).unwrap_or(u64::MAX);
     for first in edges() {
         for second in edges() {
             let (rate, other) = (Rate::from_bps(first), u128::from(second));
             let time = rate.time_for(Bytes(second));
             let exact = match first {
                 0 => u64::MAX,
-                bps => clip((other * 8_000_000_000 + u128::from(bps / 2)) / u128::from(bps)),
+                bps => saturated((other * 8_000_000_000 + u128::from(bps / 2)) / u128::from(bps)),
             };
             assert_eq!(time.as_nanos(), exact, "{second} bytes at {first} bit/s");
             let carried = rate.bytes_in(Duration::from_nanos(second));
             assert_eq!(
                 carried.0,
-                clip(u128::from(first) * other / 8_000_000_000),
+                saturated(u128::from(first) * other / 8_000_000_000),
                 "{second} ns at {first} bit/s"
             );
         }

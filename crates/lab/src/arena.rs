@@ -8,15 +8,16 @@
 //!
 //! | part | alone | several | beside | formula |
 //! |---|---|---|---|---|
-//! | throughput | x | x | x | ln(goodput / what the link's payload could be); beside another flow: over half of that, at most 0 |
+//! | throughput | x | x | x | ln(goodput / possible); at most 0 |
 //! | delay | x | x | | ln(rtt / (rtt + q)), q the 95th percentile of the queueing delay |
 //! | loss | x | x | x | ln(1 - share of packets lost) |
 //! | fairness | | x | | ln(Jain's index of the flows) |
 //! | harm | | | x | ln(goodput of the other / its goodput beside its own kind), at most 0 (ware19) |
 //!
-//! So Cubic has 0. A sender that knows the future has 1: each of its packets arrives at the link in the very
-//! opportunity that carries it, nothing waits and nothing is lost, and of a shared link it takes its share.
-//! Power, the ratio of throughput and delay (giessler78), is what throughput and delay sum up to.
+//! Possible is the payload that the link could carry, and half of it beside another flow. Cubic has 0. A
+//! sender that knows the future has 1: each of its packets arrives at the link in the very opportunity that
+//! carries it, nothing waits and nothing is lost, and of a shared link it takes its share. Power, the ratio
+//! of throughput and delay (giessler78), is what throughput and delay sum up to.
 //!
 //! Rounds are drawn from a key ([`RoundSet`]). Those of a public key are for development; an organizer keeps
 //! another key, or recordings, to himself. The interval is that of the ratio over resampled rounds.

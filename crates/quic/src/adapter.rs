@@ -223,7 +223,8 @@ impl ControllerAdapter {
         self.with(|sender| sender.controller().pacing_rate()).flatten()
     }
 
-    /// Returns the rate at which the controller lets an encoder produce, if that is another than its pacing rate.
+    /// Returns the rate at which the controller lets an encoder produce, if that is another than its pacing
+    /// rate.
     pub fn media_rate(&self) -> Option<Rate> {
         self.with(|sender| sender.controller().media_rate()).flatten()
     }

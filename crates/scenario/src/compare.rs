@@ -1,6 +1,7 @@
-//! The scenario behind one run of `compare`: one flow, backlogged unless something else is asked for, over a link that follows a trace, its ACKs
-//! over a way back with or without a limit, the flow started within its first RTT by a draw from the seed.
-//! [`Compare::mahimahi`] has the settings of the ABC paper's cellular runs and of the reference measurements.
+//! The scenario behind one run of `compare`: one flow, backlogged unless something else is asked for, over a
+//! link that follows a trace, its ACKs over a way back with or without a limit, the flow started within its
+//! first RTT by a draw from the seed. [`Compare::mahimahi`] has the settings of the ABC paper's cellular runs
+//! and of the reference measurements.
 
 use std::fmt;
 

@@ -6,7 +6,7 @@
 //! | counted | bits | refused |
 //! |---|---|---|
 //! | how long before a packet left something happened, ns | 48 | a run above [`LONGEST_RUN`] |
-//! | bytes delivered, from a packet's departure on | 40 | a flow that can deliver more than [`MOST_DELIVERED`] |
+//! | bytes delivered since a packet left | 40 | a flow that can deliver more than [`MOST_DELIVERED`] |
 //! | packets of a connection | 32 | a flow that can deliver more than [`MOST_PACKETS`] |
 //!
 //! A radio that does not say how fast it can be is not asked: the Wi-Fi and LTE models carry less than 2^32

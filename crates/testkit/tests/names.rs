@@ -26,6 +26,8 @@ const OTHERS: &[(&str, &str, &str)] = &[
     ("lab/src/parity/pairs.rs", "abc", "what parity runs over QUIC where nothing is named: a default"),
     ("lab/src/parity/pairs.rs", "quicdc", "what parity runs over QUIC where nothing is named: a default"),
     ("lab/src/evaluate.rs", "bbr", "the kit of BBR's draft"),
+    ("lab/src/arena/rounds.rs", "cubic", "beside whom senders compete, which the arena's rules say"),
+    ("lab/src/arena/rounds.rs", "bbr3", "beside whom senders compete, which the arena's rules say"),
     ("lab/src/evaluate.rs", "bbr3", "the controller that shows every value of which that kit's files speak"),
     ("lab/src/evaluate/page.rs", "bbr", "the kit of BBR's draft"),
     ("tcp/src/bpf/status.rs", "abc", "an eBPF program's own name"),

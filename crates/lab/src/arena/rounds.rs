@@ -1,14 +1,14 @@
 //! The rounds: which links, round trips, buffers and other flows a sender meets.
 //!
-//! A set has a key, and round number n of it is drawn from the stream "arena n" of the key. Twelve rounds in a
-//! row have every family of links with every kind of company.
+//! A set has a key, and round number n is drawn from the stream "arena n" of that key. Twelve rounds in a row
+//! have every family of links with every kind of company.
 //!
 //! | what | drawn | unit |
 //! |---|---|---|
 //! | mean rate of a drawn link | logarithmic, 2 to 50 | Mbit/s |
 //! | round trip | logarithmic, 10 to 200 | ms |
 //! | buffer | logarithmic, 0.5 to 8, of the mean rate; at least 10 packets | bandwidth-delay products |
-//! | `radio`: median SNR, two scales of fading | 3 to 18; 3 to 8 over 1 to 15 s, 1 to 4 over 30 to 500 ms | dB |
+//! | `radio`: SNR, two fadings | 3 to 18; 3 to 8 over 1 to 15 s, 1 to 4 over 30 to 500 ms | dB |
 //! | `radio`: outages, in half of them | every 3 to 20 s, for 30 ms to 1 s, exponent 1.5 | |
 //! | `steps`: six rates | within a factor of 2 of the mean, for 0.2 to 4 s each | |
 //! | `measured`: a recipe of this program with another seed | one of [`MEASURED`] | |

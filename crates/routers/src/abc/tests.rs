@@ -536,7 +536,7 @@ fn misread_packets_are_read_by_their_field_alone() {
     close(through(&misread, Encoding::Abc, Ecn::Ect1), brake);
     // Ordinary ECN's ECT(0) stays as it is, and fills the bucket as a brake does (abc20 Algorithm 1).
     close(through(&misread, Encoding::Classic, Ecn::Ect0), brake);
-    // Told apart, both pass without a trace.
+    // Distinguished by their encoding, both pass without a trace.
     close(through(&[], Encoding::L4s, Ecn::Ect1), (Ecn::Ect1, 0.25));
     close(through(&[], Encoding::Classic, Ecn::Ect0), (Ecn::Ect0, 0.25));
     // CE and Not-ECT mean the same to all.

@@ -15,7 +15,7 @@ use crate::scripted::{Bench, place};
 
 /// What happened to a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Fate {
+enum Verdict {
     Passed,
     Marked,
     Dropped,
@@ -88,7 +88,7 @@ trait Reading {
     /// The update of the probabilities at `at`.
     fn update(&mut self, at: Time);
     /// What becomes of a packet that leaves one of the queues.
-    fn judge(&mut self, packet: Waits, from_low: bool, now: Time) -> Fate;
+    fn judge(&mut self, packet: Waits, from_low: bool, now: Time) -> Verdict;
 }
 
 /// RFC 9332 appendix A with the overload handling of A.2, as this crate reads it: D2, D3 and D7.
@@ -143,22 +143,22 @@ impl Reading for Rfc {
         self.previous = current;
     }
 
-    fn judge(&mut self, packet: Waits, from_low: bool, now: Time) -> Fate {
+    fn judge(&mut self, packet: Waits, from_low: bool, now: Time) -> Verdict {
         let squared = self.base * self.base;
         let coupled = Self::COUPLING * self.base;
         if from_low && coupled < 1.0 {
             // More than one packet was queued, the one that leaves among them.
             let alone = self.pair.low.is_empty();
             let native = if alone { 0.0 } else { Self::laqm(now.since(packet.since)) };
-            return if self.recur(true, native.max(coupled)) { Fate::Marked } else { Fate::Passed };
+            return if self.recur(true, native.max(coupled)) { Verdict::Marked } else { Verdict::Passed };
         }
         if from_low {
-            return if self.recur(true, squared) { Fate::Dropped } else { Fate::Marked };
+            return if self.recur(true, squared) { Verdict::Dropped } else { Verdict::Marked };
         }
         match self.recur(false, squared) {
-            false => Fate::Passed,
-            true if packet.ecn == Ecn::NotEct || coupled >= 1.0 => Fate::Dropped,
-            true => Fate::Marked,
+            false => Verdict::Passed,
+            true if packet.ecn == Ecn::NotEct || coupled >= 1.0 => Verdict::Dropped,
+            true => Verdict::Marked,
         }
     }
 }
@@ -205,7 +205,7 @@ impl Reading for Kernel {
         self.probability = moved.clamp(0, i64::from(u32::MAX)) as u32;
     }
 
-    fn judge(&mut self, packet: Waits, from_low: bool, now: Time) -> Fate {
+    fn judge(&mut self, packet: Waits, from_low: bool, now: Time) -> Verdict {
         let base = self.probability;
         let coupled = 2 * u64::from(base);
         let overload = coupled > u64::from(u32::MAX);
@@ -217,7 +217,7 @@ impl Reading for Kernel {
             } else {
                 let chosen = self.roll(base) && self.roll(base);
                 if chosen && (from_low || overload || packet.ecn == Ecn::NotEct) {
-                    return Fate::Dropped;
+                    return Verdict::Dropped;
                 }
                 marked = chosen || from_low;
             }
@@ -225,7 +225,7 @@ impl Reading for Kernel {
         // do_step_aqm, where the packet found as many as it takes
         let step = from_low && packet.found >= self.min_qlen_step;
         marked |= step && now.since(packet.since) > Duration::from_millis(1);
-        if marked { Fate::Marked } else { Fate::Passed }
+        if marked { Verdict::Marked } else { Verdict::Passed }
     }
 }
 
@@ -269,7 +269,7 @@ fn script(seed: u64) -> Vec<(Time, Event)> {
 }
 
 /// What happened to the packets of a script, in the order in which it did.
-fn read(reading: &mut impl Reading, events: &[(Time, Event)]) -> Vec<(u64, Fate)> {
+fn read(reading: &mut impl Reading, events: &[(Time, Event)]) -> Vec<(u64, Verdict)> {
     let (mut fates, mut next_id) = (Vec::new(), 0);
     let mut update_at = Time::ZERO + reading.period();
     for (now, event) in events {
@@ -286,7 +286,7 @@ fn read(reading: &mut impl Reading, events: &[(Time, Event)]) -> Vec<(u64, Fate)
             let fate = reading.judge(packet, from_low, *now);
             fates.push((packet.id, fate));
             // A packet that is dropped charges nothing (D5).
-            if fate != Fate::Dropped {
+            if fate != Verdict::Dropped {
                 reading.pair().credit += cost;
                 break;
             }
@@ -296,7 +296,7 @@ fn read(reading: &mut impl Reading, events: &[(Time, Event)]) -> Vec<(u64, Fate)
 }
 
 /// The same of the queue.
-fn queue(options: &[(&str, &str)], events: &[(Time, Event)]) -> Vec<(u64, Fate)> {
+fn queue(options: &[(&str, &str)], events: &[(Time, Event)]) -> Vec<(u64, Verdict)> {
     let config = Config::from_options(options.iter().copied()).unwrap();
     let mut bench = Bench::new(DualPi2::new(&config, &place(1_000_000)), Rate::from_mbps(12));
     let mut fates = Vec::new();
@@ -306,23 +306,21 @@ fn queue(options: &[(&str, &str)], events: &[(Time, Event)]) -> Vec<(u64, Fate)>
             continue;
         }
         let left = bench.leave(*now);
-        fates.extend(bench.dropped().into_iter().map(|id| (id, Fate::Dropped)));
-        fates.extend(
-            left.map(|left| {
-                (left.packet.id, if left.mark == Mark::Ce { Fate::Marked } else { Fate::Passed })
-            }),
-        );
+        fates.extend(bench.dropped().into_iter().map(|id| (id, Verdict::Dropped)));
+        fates.extend(left.map(|left| {
+            (left.packet.id, if left.mark == Mark::Ce { Verdict::Marked } else { Verdict::Passed })
+        }));
     }
     fates
 }
 
 /// Fails at the first packet that had another fate, and where a fate was too rare to prove anything.
-fn same(ours: &[(u64, Fate)], theirs: &[(u64, Fate)]) {
+fn same(ours: &[(u64, Verdict)], theirs: &[(u64, Verdict)]) {
     if let Some(at) = ours.iter().zip(theirs).position(|(ours, theirs)| ours != theirs) {
         panic!("packet {at}: {:?}, and the reading has {:?}", ours[at], theirs[at]);
     }
     assert_eq!(ours.len(), theirs.len());
-    for fate in [Fate::Passed, Fate::Marked, Fate::Dropped] {
+    for fate in [Verdict::Passed, Verdict::Marked, Verdict::Dropped] {
         let times = ours.iter().filter(|(_, other)| *other == fate).count();
         assert!(times > 1000, "{fate:?}: {times}");
     }

@@ -385,9 +385,9 @@ tables! {
     }
 }
 
-/// Returns the traffic that `text` says, as a scenario file would have it: `call`, or
-/// `{ kind = "call", fps = 60 }`, or that table as JSON. Its application may be one of `registry`. Numbers are
-/// checked with the scenario.
+/// Returns the traffic that `text` says, as a scenario file would have it: a kind such as `call`, a table
+/// such as `{ kind = "call", fps = 60 }`, or that table as JSON. Its application may be one of `registry`.
+/// Numbers are checked with the scenario.
 ///
 /// ```
 /// use brakelight_registry::Registry;

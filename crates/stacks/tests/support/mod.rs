@@ -9,8 +9,8 @@ pub fn registry() -> Registry {
     registry
 }
 
-/// Every controller of every stack of this build, as its stack was published: not ours in noq, and not that of
-/// media.
+/// Every controller of every stack of this build, as its stack was published: not ours in noq, and not that
+/// of media.
 #[allow(dead_code, reason = "not every test needs them")]
 pub fn controllers() -> Vec<&'static str> {
     let registry = registry();

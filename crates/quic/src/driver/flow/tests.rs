@@ -204,8 +204,8 @@ fn a_rate_controller_paces_its_packets_itself() {
     }
 }
 
-/// A control for media paces half as fast again as its encoder produces. The application is told the encoder's
-/// rate, as by the modelled host: an encoder at the pacing rate would fill the queue.
+/// A control for media paces half as fast again as its encoder produces. The application is told the
+/// encoder's rate, as by the modelled host: an encoder at the pacing rate would fill the queue.
 #[test]
 fn an_encoder_is_told_the_rate_of_media_and_not_the_pacing_rate() {
     let traffic = Traffic::Call(brakelight_apps::traffic::Call::default());
