@@ -88,8 +88,14 @@ fn the_constants_are_those_that_abc_comes_with() {
     };
     let seconds = |name: &str| default(name).parse::<Duration>().unwrap().as_secs_f64();
     let number = |name: &str| default(name).parse::<f64>().unwrap();
+    // What it stands for hangs on the variant, so that the table has it in words.
+    assert_eq!(default("eta"), "none");
+    let meaning =
+        abc.iter().find(|parameter| parameter.name == "eta").map_or("", |parameter| parameter.meaning);
+    let (_, words) = meaning.split_once("none: ").expect("what none stands for");
+    let eta = words.split(',').next().unwrap_or_default().parse().expect("the paper's eta");
     let law = Law {
-        eta: number("eta"),
+        eta,
         delta_s: seconds("delta"),
         target_s: seconds("target"),
         window_s: seconds("window"),
