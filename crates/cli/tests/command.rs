@@ -387,7 +387,7 @@ fn a_quick_look_at_the_claims_says_what_it_leaves_out() {
         )
     };
     scratch.write("short.toml", file("SHORT", 5));
-    scratch.write("long.toml", file("LONG", 500_000));
+    scratch.write("long.toml", file("LONG", 250_000));
     let output = scratch.brakelight(&[
         "reproduce",
         "short.toml",
