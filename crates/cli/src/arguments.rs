@@ -103,8 +103,8 @@ pub struct Compare {
     /// The scheme of one competing flow in the same queue
     #[arg(long, value_name = "SCHEME")]
     pub against: Option<String>,
-    /// What the schemes' application does, as `traffic` in a scenario file: `call`, `video`, or a table such
-    /// as `{ kind = "call", fps = 60 }` [default: backlogged]
+    /// What the schemes' application does, as `traffic` in a scenario file: `call`, `video`,
+    /// `{ kind = "call", fps = 60 }` [default: backlogged]
     #[arg(long, value_name = "TRAFFIC")]
     pub traffic: Option<String>,
     /// Round-trip propagation delay
