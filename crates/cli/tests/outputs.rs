@@ -206,11 +206,12 @@ fn an_attack_writes_to_regular_files_only() {
     assert_eq!(fs::read_to_string(scratch.path("mine")).unwrap(), "mine\n");
 }
 
-/// Starts a run of 300 hours in `scratch`, and waits until its folder is in the making.
+/// Starts a run of 70 hours in `scratch`, and waits until its folder is in the making.
 fn start_long(scratch: &Scratch) -> Child {
     let before = partial(scratch);
-    let child = scratch.command(&["run", "long.toml", "--out", "results"]).spawn().unwrap();
+    let mut child = scratch.command(&["run", "long.toml", "--out", "results"]).spawn().unwrap();
     while partial(scratch).iter().all(|name| before.contains(name)) {
+        assert!(child.try_wait().unwrap().is_none(), "it ended before it made its folder");
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
     child
@@ -237,7 +238,7 @@ fn kill_with_its_children(child: Child) {
 #[test]
 fn a_run_that_is_killed_leaves_nothing() {
     let scratch = Scratch::new("out-janitor");
-    scratch.write("long.toml", TWO_FLOWS.replace("\"10s\"", "\"300h\""));
+    scratch.write("long.toml", TWO_FLOWS.replace("\"10s\"", "\"70h\""));
     let before = scratch.list();
     kill(start_long(&scratch));
     eventually("a folder in the making is left", || scratch.list() == before);
@@ -252,7 +253,7 @@ fn a_run_that_is_killed_leaves_nothing() {
 fn what_a_killed_run_left_is_removed_by_the_next_and_what_a_living_one_makes_is_not() {
     let scratch = Scratch::new("out-killed");
     scratch.write("short.toml", TWO_FLOWS);
-    scratch.write("long.toml", TWO_FLOWS.replace("\"10s\"", "\"300h\""));
+    scratch.write("long.toml", TWO_FLOWS.replace("\"10s\"", "\"70h\""));
     kill_with_its_children(start_long(&scratch));
     assert_eq!(partial(&scratch).len(), 1);
 
