@@ -87,7 +87,6 @@ fn a_scenario_that_would_take_days_is_refused_with_its_estimate() {
         ("flows", change("name = \"early\"", "name = \"early\"\ncount = 999999")),
         ("on-off", traffic("traffic = { kind = \"on-off\", on = \"1ns\", off = \"1ns\" }")),
         ("links", TWO_FLOWS.to_string() + &links),
-        ("long", change("duration = \"10s\"", "duration = \"77h\"")),
     ] {
         let file = format!("{name}.toml");
         scratch.write(&file, scenario);
