@@ -329,6 +329,11 @@ impl Media {
 }
 
 impl Stack for Media {
+    /// str0m's own DTLS encrypts.
+    fn is_read(&self) -> bool {
+        false
+    }
+
     fn connect(&mut self, now: Instant) {
         self.now = now;
         self.start();
