@@ -268,7 +268,8 @@ impl Stack for Quic {
         });
     }
 
-    /// BoringSSL encrypts. But a write takes no more than the window has room for, so little waits inside.
+    /// BoringSSL encrypts, so the estimate stays. A write takes no more than the window has room for; a call's
+    /// frames take three times as long as in the modelled host all the same.
     fn is_read(&self) -> bool {
         false
     }
