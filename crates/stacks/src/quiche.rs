@@ -268,8 +268,8 @@ impl Stack for Quic {
         });
     }
 
-    /// BoringSSL encrypts, so the estimate stays. A write takes no more than the window has room for; a call's
-    /// frames take three times as long as in the modelled host all the same.
+    /// BoringSSL encrypts, so the estimate stays. A write takes no more than the window has room for. Frames
+    /// of a call take three times as long as in the modelled host all the same.
     fn is_read(&self) -> bool {
         false
     }
