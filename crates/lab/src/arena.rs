@@ -19,8 +19,8 @@
 //! carries it, nothing waits and nothing is lost, and of a shared link it takes its share. Power, the ratio
 //! of throughput and delay (giessler78), is what throughput and delay sum up to.
 //!
-//! Rounds are drawn from a key ([`RoundSet`]). Those of a public key are for development; an organizer keeps
-//! another key, or recordings, to himself. The interval is that of the ratio over resampled rounds.
+//! Rounds are drawn from a key ([`RoundSet`]). Those of a public key are for development; organizers keep
+//! another key, or recordings, to themselves. The interval is that of the ratio over resampled rounds.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

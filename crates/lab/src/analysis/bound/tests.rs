@@ -21,6 +21,16 @@ fn bound(tau_s: f64, flows: f64, [low, high]: [f64; 2], change: f64) -> Bound {
     }
 }
 
+/// A class below 24 Mbit/s with a factor of at most 6, a round trip of 20 to 200 ms, and up to three flows.
+fn drawn(random: &mut Random) -> Bound {
+    let high = 24.0;
+    let low = high / libm::pow(16.0, random.uniform());
+    let change = 1.0 + 5.0 * random.uniform() * random.uniform();
+    let tau_s = 0.02 + 0.18 * random.uniform();
+    let flows = (random.uniform() * 4.0).floor().min(0.8 * low * 1e6 * tau_s / PACKET_BITS);
+    bound(tau_s, flows, [low, high], change)
+}
+
 /// Capacities of the class, each for at least one round trip: those of a random walk that likes long falls,
 /// there and back, so that the last may come before the first. As times in round trips and rates in bit/s.
 fn walk(random: &mut Random, class: &Class) -> Vec<(f64, f64)> {
@@ -108,12 +118,7 @@ fn the_constants_are_those_that_abc_comes_with() {
 fn a_fluid_on_links_of_the_class_waits_no_longer_and_uses_no_less() {
     let mut random = Random::stream(1, "bound");
     for _ in 0..400 {
-        let high = 24.0;
-        let low = high / libm::pow(16.0, random.uniform());
-        let change = 1.0 + 5.0 * random.uniform() * random.uniform();
-        let tau_s = 0.02 + 0.18 * random.uniform();
-        let flows = (random.uniform() * 4.0).floor().min(0.8 * low * 1e6 * tau_s / PACKET_BITS);
-        let bound = bound(tau_s, flows, [low, high], change);
+        let bound = drawn(&mut random);
         let (waited_s, use_) = pour(&bound, &walk(&mut random, &bound.class));
         let most_s = bound.fluid_s().unwrap() + 3.0 * tau_s / STEPS as f64;
         assert!(waited_s <= most_s, "{bound:?}: waited {waited_s} s, the bound is {most_s} s");
@@ -238,12 +243,7 @@ fn a_fluid_behind_the_rule_that_tunes_itself_waits_no_longer_whatever_its_foreca
     let mut random = Random::stream(1, "adaptive bound");
     let mut most = 0.0_f64;
     for _ in 0..200 {
-        let high = 24.0;
-        let low = high / libm::pow(16.0, random.uniform());
-        let change = 1.0 + 5.0 * random.uniform() * random.uniform();
-        let tau_s = 0.02 + 0.18 * random.uniform();
-        let flows = (random.uniform() * 4.0).floor().min(0.8 * low * 1e6 * tau_s / PACKET_BITS);
-        let bound = bound(tau_s, flows, [low, high], change);
+        let bound = drawn(&mut random);
         let Some(most_s) = bound.adaptive_s() else { continue };
         let steps = walk(&mut random, &bound.class);
         let waited_s = pour_adaptive(&bound, &steps, &mut random);
