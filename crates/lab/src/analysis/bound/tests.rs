@@ -120,7 +120,7 @@ fn a_fluid_on_links_of_the_class_waits_no_longer_and_uses_no_less() {
     for _ in 0..400 {
         let bound = drawn(&mut random);
         let (waited_s, use_) = pour(&bound, &walk(&mut random, &bound.class));
-        let most_s = bound.fluid_s().unwrap() + 3.0 * tau_s / STEPS as f64;
+        let most_s = bound.fluid_s().unwrap() + 3.0 * bound.path.tau_s / STEPS as f64;
         assert!(waited_s <= most_s, "{bound:?}: waited {waited_s} s, the bound is {most_s} s");
         assert!(
             use_ >= bound.least_use() - 0.01,
