@@ -22,6 +22,9 @@ PATIENCE = 1200.0
 
 # `test NAME ... ok <1.234s>`, as the test harness prints it with --report-time.
 TIMED = re.compile(r"^test (.+?)(?: - should panic)? \.\.\. \w+ <([0-9.]+)s>", re.MULTILINE)
+# `test NAME ... FAILED <1.234s>`, and what the harness prints of why.
+FAILED = re.compile(r"^test (.+?)(?: - should panic)? \.\.\. FAILED", re.MULTILINE)
+PANIC = re.compile(r"^thread '.*' .*panicked at .*\n(.*)", re.MULTILINE)
 TOTAL = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored", re.MULTILINE)
 
 
@@ -52,6 +55,12 @@ class Done:
 
     def tests(self) -> list[tuple[float, str]]:
         return [(float(seconds), f"{self.job.name} {name}") for name, seconds in TIMED.findall(self.output)]
+
+    def failures(self) -> list[str]:
+        """A line for each test that failed, and for each panic the first line of what it says."""
+        names = [f"{self.job.name} {name}" for name in FAILED.findall(self.output)]
+        panics = [f"    {line.strip()[:200]}" for line in PANIC.findall(self.output)]
+        return (names or [f"{self.job.name}: exited with {self.status}"]) + panics[:5]
 
     def counts(self) -> tuple[int, int, int]:
         """Tests passed, failed, ignored."""
