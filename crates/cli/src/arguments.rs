@@ -336,6 +336,8 @@ pub enum Kind {
     Elements,
     /// Wireless links: a link's `radio` in a scenario file
     Radios,
+    /// What chooses the rate of a shaper: `shaper:setter=NAME/OPTION=VALUE` in a path
+    Setters,
     /// What flows carry: a flow's `traffic` in a scenario file
     Applications,
     /// Third-party transports with their own controllers: `HOST/CONTROLLER`

@@ -67,8 +67,8 @@ pub enum Command {
     Sweep(sweep::Arguments),
     /// Search for the link on which a scheme does worst
     Attack(Box<attack::Arguments>),
-    /// List what is available: schemes, controllers, queues, feedbacks, path elements, radios, applications,
-    /// hosts, traces, claims
+    /// List what is available: schemes, controllers, queues, feedbacks, path elements, radios, rate setters,
+    /// applications, hosts, traces, claims
     List(arguments::List),
     /// Print the JSON Schema of scenarios, results, experiments or attacks
     Schema(schema::Arguments),

@@ -16,6 +16,7 @@ pub fn execute(registry: &Registry, arguments: &List) -> Result<(), Failure> {
         Kind::Feedbacks => listing::feedbacks(registry),
         Kind::Elements => listing::elements(registry),
         Kind::Radios => listing::radios(registry),
+        Kind::Setters => listing::setters(),
         Kind::Applications => listing::applications(registry),
         Kind::Hosts => listing::hosts(registry),
         Kind::Traces => listing::traces()?,

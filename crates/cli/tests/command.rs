@@ -226,6 +226,7 @@ fn lists_show_what_the_registry_holds() {
         ("feedbacks", brakelight_registry::FEEDBACKS),
         ("elements", brakelight_links::elements::ELEMENTS),
         ("radios", brakelight_links::elements::RADIOS),
+        ("setters", brakelight_links::shaper::SETTERS),
         ("applications", brakelight_scenario::file::APPLICATIONS),
     ] {
         let document = json(&ok(&scratch.brakelight(&["list", kind, "--format", "json"])));

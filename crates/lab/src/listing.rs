@@ -1,6 +1,7 @@
 //! What there is: schemes, algorithms with their options, traces; each list as JSON, as rows and as text.
 
 use brakelight_core::parameters::Parameter;
+use brakelight_links::shaper::SETTERS;
 use brakelight_registry::{Entry, Host, Registry};
 use brakelight_scenario::file::APPLICATIONS;
 use brakelight_scenario::scheme::Scheme;
@@ -130,6 +131,11 @@ pub fn elements(registry: &Registry) -> Listing {
 /// Returns wireless links.
 pub fn radios(registry: &Registry) -> Listing {
     entries("radios", registry.radios())
+}
+
+/// Returns what chooses the rate of a shaper.
+pub fn setters() -> Listing {
+    entries("setters", SETTERS.iter())
 }
 
 /// What flows carry: the built-in applications, and those that were added.
