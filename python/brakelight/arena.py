@@ -112,7 +112,7 @@ def scenarios(
 
 
 def _candidates(given: SchemeLike | Sequence[SchemeLike]) -> list[tuple[str, str | None]]:
-    several = [given] if isinstance(given, str) or is_algorithm(given) else list(given)
+    several = [given] if isinstance(given, (str, type)) else list(given)
     made = []
     for one in several:
         digest = _digest(one) if is_algorithm(one) else None
