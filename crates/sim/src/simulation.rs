@@ -63,6 +63,7 @@ fn to_the_end<E: Endpoint<SimPacket> + Reporting>(
     mut simulation: Simulation<E>,
 ) -> Result<Outcome, RunError> {
     simulation.advance(simulation.end());
+    simulation.failure().map_or(Ok(()), Err)?;
     Ok(simulation.finish()?)
 }
 
@@ -85,14 +86,14 @@ pub enum RunError {
     /// A bug: packets were not conserved.
     #[error(transparent)]
     Unbalanced(#[from] Unbalanced),
-    /// A host from outside panicked, hangs, or broke its contract.
+    /// A host from outside panicked, hangs, or broke its contract, or a controller from outside failed.
     #[error("flow `{flow}` ({controller}), at {:.6} s: {reason}", at.as_secs_f64())]
     Stack {
-        /// The flow whose host was called last.
+        /// The flow whose host was called last, or whose controller failed.
         flow: String,
-        /// Its controller: `host/controller`.
+        /// Its controller; of a host from outside `host/controller`.
         controller: String,
-        /// When it was called.
+        /// When it was called, or failed.
         at: Time,
         /// What happened.
         reason: String,
@@ -300,6 +301,21 @@ impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
     /// Returns the hosts of all flows, by number.
     pub(crate) fn hosts(&self) -> &[E] {
         self.engine.endpoints()
+    }
+
+    /// Returns the error of the first flow whose controller decides nothing any more, if there is one: what
+    /// was run so far says nothing of it then.
+    pub fn failure(&self) -> Option<RunError> {
+        self.hosts().iter().zip(&self.flows).find_map(|(host, flow)| {
+            let failure = host.failure()?;
+            let controller = self.scenario.flows[flow.spec].controller.name().to_string();
+            Some(RunError::Stack {
+                flow: flow.name.clone(),
+                controller,
+                at: failure.at,
+                reason: failure.reason.clone(),
+            })
+        })
     }
 
     /// Returns the data packets delivered so far, in the measured interval.
