@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import subprocess
 import sys
@@ -74,3 +75,20 @@ def test_rounds_to_train_on_are_scenarios() -> None:
 def test_wrong_arguments_get_one_line(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(bl.InputError, match=message):
         bl.arena.evaluate(**arguments)
+
+
+def test_a_module_in_webassembly_competes_as_in_the_command(tmp_path: Path) -> None:
+    if "wasm" not in {row["name"] for row in bl.controllers()}:
+        pytest.skip("this build has no modules in WebAssembly")
+    module = Path(__file__).parents[2] / "crates" / "sandbox" / "modules" / "newreno.wasm"
+    copy = tmp_path / "mine.wasm"
+    copy.write_bytes(module.read_bytes())
+    contest = bl.arena.evaluate([str(copy), "newreno"], set="train")
+    mine, newreno = sorted(contest.candidates, key=lambda one: one.scheme, reverse=True)
+    assert mine.scheme == f"wasm:module={copy}" and mine.rounds == newreno.rounds
+    assert mine.digest == hashlib.sha256(copy.read_bytes()).hexdigest()
+    words = [sys.executable, "-m", "brakelight", "--quiet", "arena", str(copy), "newreno", "--set", "train"]
+    done = subprocess.run([*words, "--format", "json"], capture_output=True, check=True, text=True)
+    document = json.loads(done.stdout)
+    del document["origin"]
+    assert document == json.loads(contest.json)
