@@ -25,7 +25,7 @@ EXPORT("brakelight_buffer") double *brakelight_buffer(void) { return &b.mss; }
 EXPORT("init") void init(void) {}
 
 EXPORT("on_ack") void on_ack(void) {
-    double queued = b.srtt - b.min_rtt;
+    double queued = b.rtt - b.min_rtt;
     double target = 0.25 * b.min_rtt > 0.01 ? 0.25 * b.min_rtt : 0.01;
     if (queued > target) {
         was_long = 1;

@@ -53,7 +53,7 @@ extern "C" fn init() {}
 #[unsafe(no_mangle)]
 extern "C" fn on_ack() {
     let b = buffer();
-    let queued = b.srtt - b.min_rtt;
+    let queued = b.rtt - b.min_rtt;
     let target = if 0.25 * b.min_rtt > 0.01 { 0.25 * b.min_rtt } else { 0.01 };
     if queued > target {
         b.was_long = true;

@@ -231,7 +231,7 @@ fn config() -> Config {
 /// Refuses what a controller may not have, and returns the module with all its globals exported, and their
 /// names.
 fn with_exported_globals(bytes: &[u8]) -> Result<(Vec<u8>, Vec<String>), ModuleError> {
-    let malformed = |error: wasmparser::BinaryReaderError| ModuleError::Malformed(error.to_string());
+    let malformed = |error: wasmparser::BinaryReaderError| ModuleError::Malformed(one_line(&error));
     let mut imports = Vec::new();
     let mut globals = 0;
     let mut exports = None;
@@ -381,9 +381,9 @@ fn shown(found: &ExternType) -> String {
     }
 }
 
-/// An error of the interpreter, in one line.
-pub(crate) fn one_line(error: &wasmi::Error) -> String {
-    error.to_string().lines().map(str::trim).collect::<Vec<_>>().join(" ")
+/// An error of the interpreter or of its parser, in one line.
+pub(crate) fn one_line(error: &impl fmt::Display) -> String {
+    error.to_string().split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 impl Value for WasmModule {

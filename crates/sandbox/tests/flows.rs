@@ -62,13 +62,19 @@ fn run(text: &str) -> Result<Outcome, String> {
     brakelight_sim::run(&scenario, &Traces::new()).map_err(|error| error.to_string())
 }
 
+/// All of it as text: a rate that no bin has is NaN, which is not equal to itself. Only its digest, for a
+/// message that can be read.
+fn shown(outcome: &impl std::fmt::Debug) -> String {
+    brakelight_scenario::identity::sha256(format!("{outcome:?}").as_bytes())
+}
+
 #[test]
 fn newreno_as_a_module_sends_the_packets_of_newreno() {
     let [module, built_in] = ["wasm", "newreno"].map(|name| run(&scenario(name)).unwrap());
     assert!(built_in.run.loss_percent > 0.1 && built_in.link_logs[0].events.len() > 10_000);
     assert!(module.link_logs == built_in.link_logs);
-    assert!(module.series == built_in.series);
-    assert!(run(&scenario("wasm")).unwrap() == module, "it is repeated to the byte");
+    assert_eq!(shown(&module.series), shown(&built_in.series));
+    assert_eq!(shown(&run(&scenario("wasm")).unwrap()), shown(&module));
 }
 
 #[test]
@@ -80,8 +86,8 @@ fn a_run_goes_on_alike_from_a_copy() {
     let mut copy = simulation.clone();
     copy.advance(copy.end());
     simulation.advance(simulation.end());
-    assert!(copy.finish().unwrap() == whole);
-    assert!(simulation.finish().unwrap() == whole);
+    assert_eq!(shown(&copy.finish().unwrap()), shown(&whole));
+    assert_eq!(shown(&simulation.finish().unwrap()), shown(&whole));
 }
 
 #[test]

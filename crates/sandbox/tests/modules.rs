@@ -6,7 +6,7 @@ use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Rate};
 use brakelight_registry::CustomController;
 use brakelight_sandbox::abi::{BYTES, Event, Field};
-use brakelight_sandbox::controller::{Config, Sandboxed};
+use brakelight_sandbox::controller::{Config, Sandboxed, Values};
 use brakelight_sandbox::module::WasmModule;
 use brakelight_testkit::events::{MSS, ack, connection, packet, timeout};
 use proptest::prelude::*;
@@ -37,9 +37,15 @@ fn load(parts: &str) -> Result<WasmModule, String> {
 }
 
 /// A flow of the module, at its start.
+fn started(module: WasmModule) -> Sandboxed {
+    let config = Config::new(Values { module }).expect("any module is in range");
+    Sandboxed::build(&config, &connection(10))
+}
+
+/// A flow of the module with these parts, at its start.
 fn start(parts: &str) -> Sandboxed {
     let module = load(parts).unwrap_or_else(|error| panic!("{error}"));
-    Sandboxed::build(&Config { module }, &connection(10))
+    started(module)
 }
 
 /// Where a field is, in the memory of modules with the buffer of [`text`].
@@ -325,7 +331,7 @@ fn a_length_may_have_more_bytes_than_it_needs() {
     long.extend(&short[at + 1 + digits..]);
     let module =
         WasmModule::from_bytes("mine.wasm".to_string(), long).unwrap_or_else(|error| panic!("{error}"));
-    let mut flow = Sandboxed::build(&Config { module }, &connection(10)).clone();
+    let mut flow = started(module).clone();
     flow.on_ack(&ack(Time::from_secs(1), &[packet(0, Time::ZERO)], Duration::from_millis(40)));
     assert_eq!(flow.cwnd(), Bytes(3000));
 }
@@ -372,7 +378,7 @@ proptest! {
             bytes[place] = byte;
         }
         if let Ok(module) = WasmModule::from_bytes("mine.wasm".to_string(), bytes) {
-            let mut flow = Sandboxed::build(&Config { module }, &connection(10));
+            let mut flow = started(module);
             for ms in 1..20 {
                 let acked = [packet(ms, Time::ZERO)];
                 flow.on_ack(&ack(Time::from_millis(ms), &acked, Duration::from_millis(1)));
