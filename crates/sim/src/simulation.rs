@@ -63,8 +63,7 @@ fn to_the_end<E: Endpoint<SimPacket> + Reporting>(
     mut simulation: Simulation<E>,
 ) -> Result<Outcome, RunError> {
     simulation.advance(simulation.end());
-    simulation.failure().map_or(Ok(()), Err)?;
-    Ok(simulation.finish()?)
+    simulation.finish()
 }
 
 fn modelled(config: FlowConfig) -> Result<FlowHost, String> {
@@ -332,7 +331,11 @@ impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
     ///
     /// The `run_id` is that of the run that the scenario would be if its `duration` were the time until
     /// [now](Self::now). A run that was acted upon has none: it is not what its scenario says.
-    pub fn finish(mut self) -> Result<Outcome, Unbalanced> {
+    ///
+    /// # Errors
+    /// A controller [failed](Self::failure), or packets were not conserved.
+    pub fn finish(mut self) -> Result<Outcome, RunError> {
+        self.failure().map_or(Ok(()), Err)?;
         self.engine.audit()?;
         let to = self.now();
         let from = self.measure_from().min(to);

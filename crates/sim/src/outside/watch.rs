@@ -103,7 +103,6 @@ fn whole(scenario: &Scenario, traces: &Traces, beacon: &Beacon) -> Result<Outcom
             ));
         }
     }
-    simulation.failure().map_or(Ok(()), Err)?;
     let mut outcome = simulation.finish()?;
     outcome.run.unreliable |= !reasons.is_empty();
     outcome.run.unreliable_because.extend(reasons);
