@@ -11,7 +11,7 @@ const NEWRENO: &[u8] = include_bytes!("../../sandbox/modules/newreno.wasm");
 
 /// The scores of `candidates` in a hidden set, by threads.
 fn arena(scratch: &Scratch, candidates: &[&str], threads: &str) -> (Option<i32>, String, String) {
-    let words = [&["--quiet", "arena"], candidates, &["--hidden", "key", "--format", "json"]].concat();
+    let words = [&["--quiet", "arena"][..], candidates, &["--hidden", "key", "--format", "json"]].concat();
     let mut command = scratch.command(&words);
     let output = command.env("RAYON_NUM_THREADS", threads).output().unwrap();
     (output.status.code(), text(&output.stdout), text(&output.stderr))
