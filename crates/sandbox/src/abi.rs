@@ -22,13 +22,13 @@ pub const OWN_RECOVERY: i32 = 1;
 /// Its packets are ECN-capable, and it hears of CE marks.
 pub const ECN: i32 = 2;
 
-/// The least time from [`Event::Timer`] to the next, in nanoseconds: a run comes to an end whatever a module
+/// The least time from [`ModuleEvent::Timer`] to the next, in nanoseconds: a run comes to an end whatever a module
 /// asks for.
 pub const LEAST_TIMER_NS: u64 = 1_000;
 
 /// What a module is told: the functions that it exports, without parameters and results.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Event {
+pub enum ModuleEvent {
     /// A flow begins.
     Init,
     /// An ACK that acknowledged, lost or said something.
@@ -55,44 +55,44 @@ pub enum Event {
     Send,
 }
 
-impl Event {
+impl ModuleEvent {
     /// All of them.
-    pub const ALL: [Event; 12] = [
-        Event::Init,
-        Event::Ack,
-        Event::Loss,
-        Event::Ce,
-        Event::Timeout,
-        Event::SpuriousLoss,
-        Event::RecoveryExit,
-        Event::IdleRestart,
-        Event::MtuChange,
-        Event::CapCwnd,
-        Event::Timer,
-        Event::Send,
+    pub const ALL: [ModuleEvent; 12] = [
+        ModuleEvent::Init,
+        ModuleEvent::Ack,
+        ModuleEvent::Loss,
+        ModuleEvent::Ce,
+        ModuleEvent::Timeout,
+        ModuleEvent::SpuriousLoss,
+        ModuleEvent::RecoveryExit,
+        ModuleEvent::IdleRestart,
+        ModuleEvent::MtuChange,
+        ModuleEvent::CapCwnd,
+        ModuleEvent::Timer,
+        ModuleEvent::Send,
     ];
 
     /// Returns the name of the export that is called.
     pub const fn export(self) -> &'static str {
         match self {
-            Event::Init => "init",
-            Event::Ack => "on_ack",
-            Event::Loss => "on_loss",
-            Event::Ce => "on_ce",
-            Event::Timeout => "on_timeout",
-            Event::SpuriousLoss => "on_spurious_loss",
-            Event::RecoveryExit => "on_recovery_exit",
-            Event::IdleRestart => "on_idle_restart",
-            Event::MtuChange => "on_mtu_change",
-            Event::CapCwnd => "on_cap_cwnd",
-            Event::Timer => "on_timer",
-            Event::Send => "on_send",
+            ModuleEvent::Init => "init",
+            ModuleEvent::Ack => "on_ack",
+            ModuleEvent::Loss => "on_loss",
+            ModuleEvent::Ce => "on_ce",
+            ModuleEvent::Timeout => "on_timeout",
+            ModuleEvent::SpuriousLoss => "on_spurious_loss",
+            ModuleEvent::RecoveryExit => "on_recovery_exit",
+            ModuleEvent::IdleRestart => "on_idle_restart",
+            ModuleEvent::MtuChange => "on_mtu_change",
+            ModuleEvent::CapCwnd => "on_cap_cwnd",
+            ModuleEvent::Timer => "on_timer",
+            ModuleEvent::Send => "on_send",
         }
     }
 
     /// Returns whether a module must have it. Without `on_ce` a mark is told as a loss.
     pub const fn is_required(self) -> bool {
-        matches!(self, Event::Init | Event::Ack | Event::Loss | Event::Timeout)
+        matches!(self, ModuleEvent::Init | ModuleEvent::Ack | ModuleEvent::Loss | ModuleEvent::Timeout)
     }
 }
 

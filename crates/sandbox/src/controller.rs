@@ -29,7 +29,7 @@ use brakelight_senders::controller::external::{FASTEST, LARGEST, SLOWEST};
 use wasmi::errors::ErrorKind;
 use wasmi::{Instance, Memory, Store, StoreLimits, TrapCode, TypedFunc};
 
-use crate::abi::{BYTES, ECN, Event, Field, LEAST_TIMER_NS, MEMORY, OWN_RECOVERY};
+use crate::abi::{BYTES, ECN, Field, LEAST_TIMER_NS, MEMORY, ModuleEvent, OWN_RECOVERY};
 use crate::module::{FUEL, FUEL_OF_INIT, WasmModule, one_line};
 
 parameters! {
@@ -55,7 +55,7 @@ pub struct Sandboxed {
 }
 
 /// The module's functions; those that it does not have are not called.
-type Calls = [Option<TypedFunc<(), ()>>; Event::ALL.len()];
+type Calls = [Option<TypedFunc<(), ()>>; ModuleEvent::ALL.len()];
 
 /// What a module decided last.
 #[derive(Clone, Copy, Debug)]
@@ -77,7 +77,7 @@ impl Sandboxed {
         made.write(Field::InitialWindow, connection.initial_window.as_f64());
         made.write(Field::Seed, seed as f64);
         made.write(Field::Cwnd, connection.initial_window.as_f64());
-        made.tell(Event::Init, connection.now);
+        made.tell(ModuleEvent::Init, connection.now);
         made
     }
 
@@ -86,7 +86,7 @@ impl Sandboxed {
         // It was tried when the module was read, and asks for nothing that depends on the time or the place.
         let (store, instance) = module.instantiate().unwrap_or_else(|reason| unreachable!("{reason}"));
         let memory = instance.get_memory(&store, MEMORY).unwrap_or_else(|| unreachable!("it was checked"));
-        let calls = Event::ALL.map(|event| instance.get_typed_func(&store, event.export()).ok());
+        let calls = ModuleEvent::ALL.map(|event| instance.get_typed_func(&store, event.export()).ok());
         let decided = Decided { cwnd, pacing_rate: None, next_timer: None, ssthresh: None };
         Sandboxed {
             module: module.clone(),
@@ -101,7 +101,7 @@ impl Sandboxed {
         }
     }
 
-    fn has(&self, event: Event) -> bool {
+    fn has(&self, event: ModuleEvent) -> bool {
         self.calls[event as usize].is_some()
     }
 
@@ -125,14 +125,14 @@ impl Sandboxed {
     }
 
     /// Calls the module's function for `event`, if it has one, and reads its decision.
-    fn tell(&mut self, event: Event, now: Time) {
+    fn tell(&mut self, event: ModuleEvent, now: Time) {
         if self.failure.is_some() {
             return;
         }
         self.now = now;
         if let Some(function) = self.calls[event as usize] {
             self.write(Field::Now, now.as_secs_f64());
-            let fuel = if event == Event::Init { FUEL_OF_INIT } else { FUEL };
+            let fuel = if event == ModuleEvent::Init { FUEL_OF_INIT } else { FUEL };
             let called = self.store.set_fuel(fuel).and_then(|()| function.call(&mut self.store, ()));
             if let Err(error) = called {
                 let reason = match error.kind() {
@@ -148,7 +148,7 @@ impl Sandboxed {
     }
 
     /// Reads the decision.
-    fn read(&mut self, event: Event, now: Time) {
+    fn read(&mut self, event: ModuleEvent, now: Time) {
         const FIRST: Field = Field::Cwnd;
         let mut numbers = [0.0; 4];
         let fields = self.buffer()[FIRST.offset()..].chunks_exact(8);
@@ -174,20 +174,20 @@ impl Sandboxed {
             next_timer: some(timer).map(|at| Time::ZERO + Duration::from_secs_f64(at)),
             ssthresh: some(ssthresh).map(|bytes| Bytes(bytes as u64)),
         };
-        if event == Event::Timer {
+        if event == ModuleEvent::Timer {
             let least = now + Duration::from_nanos(LEAST_TIMER_NS);
             self.decided.next_timer = self.decided.next_timer.map(|at| at.max(least));
         }
     }
 
     /// It decides nothing more, and sends one packet at a time.
-    fn fail(&mut self, event: Event, now: Time, reason: &str) {
+    fn fail(&mut self, event: ModuleEvent, now: Time, reason: &str) {
         let reason = format!("{}: `{}`: {reason}", self.module.source(), event.export());
         self.failure = Some(ControllerFailure { at: now, reason });
         self.decided = Decided { cwnd: self.mss, pacing_rate: None, next_timer: None, ssthresh: None };
     }
 
-    fn tell_of_loss(&mut self, event: Event, loss: &LossEvent) {
+    fn tell_of_loss(&mut self, event: ModuleEvent, loss: &LossEvent) {
         self.write(Field::Inflight, loss.inflight.as_f64());
         self.write(Field::Srtt, loss.srtt.as_secs_f64());
         self.write(Field::MinRtt, loss.min_rtt.as_secs_f64());
@@ -238,7 +238,7 @@ fn flag(value: bool) -> f64 {
 
 impl Controller for Sandboxed {
     fn on_send(&mut self, event: &SendEvent) -> SendDirective {
-        if self.has(Event::Send) {
+        if self.has(ModuleEvent::Send) {
             self.write(Field::Inflight, event.inflight.as_f64());
             self.write(Field::Srtt, event.srtt.map_or(0.0, Duration::as_secs_f64));
             self.write_from(
@@ -250,13 +250,13 @@ impl Controller for Sandboxed {
                     flag(event.app_limited),
                 ],
             );
-            self.tell(Event::Send, event.now);
+            self.tell(ModuleEvent::Send, event.now);
         }
         SendDirective { ecn: self.encoding().sent(), header: Header::None, tag: 0, cwr: false }
     }
 
     fn decides_on_send(&self) -> bool {
-        self.has(Event::Send)
+        self.has(ModuleEvent::Send)
     }
 
     fn on_ack(&mut self, event: &AckEvent<'_>) {
@@ -294,15 +294,15 @@ impl Controller for Sandboxed {
                 of_newest(|packet| flag(packet.app_limited)),
             ],
         );
-        self.tell(Event::Ack, event.now);
+        self.tell(ModuleEvent::Ack, event.now);
     }
 
     fn on_loss(&mut self, event: &LossEvent) {
-        self.tell_of_loss(Event::Loss, event);
+        self.tell_of_loss(ModuleEvent::Loss, event);
     }
 
     fn on_ce(&mut self, event: &LossEvent) {
-        self.tell_of_loss(if self.has(Event::Ce) { Event::Ce } else { Event::Loss }, event);
+        self.tell_of_loss(if self.has(ModuleEvent::Ce) { ModuleEvent::Ce } else { ModuleEvent::Loss }, event);
     }
 
     fn on_timeout(&mut self, event: &TimeoutEvent) {
@@ -313,45 +313,45 @@ impl Controller for Sandboxed {
             Timeout::PersistentCongestion => 3.0,
         };
         self.write_from(Field::Kind, [kind, flag(event.repeated)]);
-        self.tell(Event::Timeout, event.now);
+        self.tell(ModuleEvent::Timeout, event.now);
     }
 
     fn on_spurious_loss(&mut self, event: &SpuriousEvent) {
         self.write(Field::AfterTimeout, flag(event.timeout));
-        self.tell(Event::SpuriousLoss, event.now);
+        self.tell(ModuleEvent::SpuriousLoss, event.now);
     }
 
     fn on_recovery_exit(&mut self, now: Time) {
-        self.tell(Event::RecoveryExit, now);
+        self.tell(ModuleEvent::RecoveryExit, now);
     }
 
     fn on_idle_restart(&mut self, event: &IdleEvent) {
         self.write_from(Field::Idle, [event.idle.as_secs_f64(), event.rto.as_secs_f64()]);
-        self.tell(Event::IdleRestart, event.now);
+        self.tell(ModuleEvent::IdleRestart, event.now);
     }
 
     fn cap_cwnd(&mut self, most: Bytes) {
         if self.decided.cwnd > most {
             self.write(Field::Cwnd, most.max(self.mss).as_f64());
-            self.tell(Event::CapCwnd, self.now);
+            self.tell(ModuleEvent::CapCwnd, self.now);
         }
     }
 
     fn on_mtu_change(&mut self, mss: Bytes) {
         self.mss = mss;
         self.write(Field::Mss, mss.as_f64());
-        self.tell(Event::MtuChange, self.now);
+        self.tell(ModuleEvent::MtuChange, self.now);
     }
 
     fn on_timer(&mut self, now: Time) {
         // One that does not ask anew is not called again.
         self.decided.next_timer = None;
         self.write(Field::NextTimer, 0.0);
-        self.tell(Event::Timer, now);
+        self.tell(ModuleEvent::Timer, now);
     }
 
     fn next_timer(&self) -> Option<Time> {
-        self.decided.next_timer.filter(|_| self.has(Event::Timer))
+        self.decided.next_timer.filter(|_| self.has(ModuleEvent::Timer))
     }
 
     fn cwnd(&self) -> Bytes {

@@ -16,7 +16,7 @@ use wasmi::{
 };
 use wasmparser::{Operator, Parser, Payload};
 
-use crate::abi::{ABI, BUFFER, BYTES, Event, MEMORY, TRAITS, VERSION};
+use crate::abi::{ABI, BUFFER, BYTES, MEMORY, ModuleEvent, TRAITS, VERSION};
 
 /// The name of the module that comes with this crate: NewReno.
 pub const SHIPPED: &str = "shipped";
@@ -348,7 +348,7 @@ fn check_exports(module: &wasmi::Module) -> Result<(), ModuleError> {
         Some(other) => return Err(found(MEMORY, &other, "a memory")),
         None => return Err(ModuleError::Lacks(format!("its memory as `{MEMORY}`"))),
     }
-    let calls = Event::ALL.map(|event| (event.export(), event.is_required(), 0));
+    let calls = ModuleEvent::ALL.map(|event| (event.export(), event.is_required(), 0));
     for (name, required, results) in
         [(ABI, true, 1), (BUFFER, true, 1), (TRAITS, false, 1)].into_iter().chain(calls)
     {

@@ -1,6 +1,6 @@
 //! The page of the arena says what a module exports and where its fields are.
 
-use brakelight_sandbox::abi::{ABI, BUFFER, Event, Field, TRAITS};
+use brakelight_sandbox::abi::{ABI, BUFFER, Field, ModuleEvent, TRAITS};
 use brakelight_testkit::part;
 
 #[test]
@@ -12,7 +12,7 @@ fn the_page_has_every_field_and_every_export() {
     }
     part::check("../arena", "fields", &table);
     let page = include_str!("../../../docs/arena.md");
-    let exports = Event::ALL.map(|event| (event.export(), event.is_required()));
+    let exports = ModuleEvent::ALL.map(|event| (event.export(), event.is_required()));
     for (name, required) in [(ABI, true), (BUFFER, true), (TRAITS, false)].into_iter().chain(exports) {
         let line = page.lines().find(|line| line.starts_with(&format!("| `{name}()"))).expect(name);
         assert_eq!(line.contains(" | needed | "), required, "{line}");

@@ -5,7 +5,7 @@ use brakelight_core::controller::{Controller, Timeout};
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Rate};
 use brakelight_registry::CustomController;
-use brakelight_sandbox::abi::{BYTES, Event, Field};
+use brakelight_sandbox::abi::{BYTES, Field, ModuleEvent};
 use brakelight_sandbox::controller::{Config, Sandboxed, Values};
 use brakelight_sandbox::module::WasmModule;
 use brakelight_testkit::events::{MSS, ack, connection, packet, timeout};
@@ -57,7 +57,7 @@ fn set(field: Field, value: &str) -> String {
     format!("(f64.store (i32.const {}) (f64.const {value}))", at(field))
 }
 
-fn on(event: Event, body: &str) -> String {
+fn on(event: ModuleEvent, body: &str) -> String {
     format!("(func (export \"{}\") {body})", event.export())
 }
 
@@ -134,7 +134,7 @@ fn what_cannot_be_a_controller_is_refused_with_the_reason() {
         assert!(refused.contains(words), "{parts}: {refused}");
         assert!(!refused.contains('\n'), "{refused}");
     }
-    for event in Event::ALL {
+    for event in ModuleEvent::ALL {
         let without = text("").replace(&format!("(func (export \"{}\"))", event.export()), "");
         let module = WasmModule::from_bytes("mine.wasm".to_string(), wat::parse_str(without).unwrap());
         assert_eq!(module.is_err(), event.is_required(), "{event:?}");
@@ -156,7 +156,7 @@ fn fields_are_where_they_are_said_to_be() {
     let told = |field: Field| {
         let body =
             format!("(f64.store (i32.const {}) (f64.load (i32.const {})))", at(Field::Cwnd), at(field));
-        let mut flow = start(&on(Event::Ack, &body));
+        let mut flow = start(&on(ModuleEvent::Ack, &body));
         let acked = [packet(7, Time::from_secs(1_000_000))];
         let mut event = ack(Time::from_secs(2_000_000), &acked, Duration::from_secs(3_000_000));
         event.delivered = Bytes(4_000_000);
@@ -187,9 +187,9 @@ fn fields_are_where_they_are_said_to_be() {
 fn a_decision_is_read_after_every_call() {
     let mut flow = start(&format!(
         "{}{}",
-        on(Event::Init, &(set(Field::Cwnd, "123456.9") + &set(Field::PacingRate, "250000"))),
+        on(ModuleEvent::Init, &(set(Field::Cwnd, "123456.9") + &set(Field::PacingRate, "250000"))),
         on(
-            Event::Timeout,
+            ModuleEvent::Timeout,
             &(set(Field::Cwnd, "1") + &set(Field::PacingRate, "0") + &set(Field::Ssthresh, "4e4"))
         ),
     ));
@@ -201,7 +201,7 @@ fn a_decision_is_read_after_every_call() {
     assert_eq!((flow.cwnd(), flow.pacing_rate(), flow.ssthresh()), (MSS, None, Some(Bytes(40_000))));
     flow.cap_cwnd(Bytes(20_000));
     assert_eq!(flow.cwnd(), MSS);
-    let mut flow = start(&on(Event::Init, &set(Field::Cwnd, "1e30")));
+    let mut flow = start(&on(ModuleEvent::Init, &set(Field::Cwnd, "1e30")));
     assert_eq!(flow.cwnd(), Bytes(1_000_000_000_000));
     flow.cap_cwnd(Bytes(20_000));
     assert_eq!(flow.cwnd(), Bytes(20_000));
@@ -213,21 +213,25 @@ fn a_module_that_fails_says_where_and_why_and_decides_nothing_more() {
     let grows = "(loop (drop (memory.grow (i32.const 1))) (br 0))";
     let deep = "(call $deep)";
     for (event, body, words) in [
-        (Event::Ack, "(loop (br 0))", fuel),
-        (Event::Ack, grows, fuel),
-        (Event::Ack, "(unreachable)", "unreachable"),
-        (Event::Ack, "(drop (i32.load (i32.const -4)))", "out of bounds"),
-        (Event::Ack, "(drop (i32.div_u (i32.const 1) (i32.const 0)))", "divi"),
-        (Event::Ack, deep, "stack"),
-        (Event::Init, "(loop (br 0))", "within 10000000 units of fuel"),
-        (Event::Ack, &set(Field::Cwnd, "nan"), "it set cwnd to NaN: valid is 0 bytes or more"),
-        (Event::Ack, &set(Field::Cwnd, "inf"), "it set cwnd to inf: valid is 0 bytes or more"),
-        (Event::Ack, &set(Field::Cwnd, "-1"), "it set cwnd to -1: valid is 0 bytes or more"),
-        (Event::Ack, &set(Field::PacingRate, "nan"), "it set pacing_rate to NaN: valid is 0 bytes/s or more"),
-        (Event::Ack, &set(Field::NextTimer, "-inf"), "it set next_timer to -inf: valid is 0 s or more"),
+        (ModuleEvent::Ack, "(loop (br 0))", fuel),
+        (ModuleEvent::Ack, grows, fuel),
+        (ModuleEvent::Ack, "(unreachable)", "unreachable"),
+        (ModuleEvent::Ack, "(drop (i32.load (i32.const -4)))", "out of bounds"),
+        (ModuleEvent::Ack, "(drop (i32.div_u (i32.const 1) (i32.const 0)))", "divi"),
+        (ModuleEvent::Ack, deep, "stack"),
+        (ModuleEvent::Init, "(loop (br 0))", "within 10000000 units of fuel"),
+        (ModuleEvent::Ack, &set(Field::Cwnd, "nan"), "it set cwnd to NaN: valid is 0 bytes or more"),
+        (ModuleEvent::Ack, &set(Field::Cwnd, "inf"), "it set cwnd to inf: valid is 0 bytes or more"),
+        (ModuleEvent::Ack, &set(Field::Cwnd, "-1"), "it set cwnd to -1: valid is 0 bytes or more"),
+        (
+            ModuleEvent::Ack,
+            &set(Field::PacingRate, "nan"),
+            "it set pacing_rate to NaN: valid is 0 bytes/s or more",
+        ),
+        (ModuleEvent::Ack, &set(Field::NextTimer, "-inf"), "it set next_timer to -inf: valid is 0 s or more"),
     ] {
         let mut flow = start(&format!("(func $deep (call $deep)) {}", on(event, body)));
-        assert_eq!(flow.failure().is_some(), event == Event::Init, "{body}");
+        assert_eq!(flow.failure().is_some(), event == ModuleEvent::Init, "{body}");
         let now = Time::from_millis(1_500);
         flow.on_ack(&ack(now, &[packet(0, Time::ZERO)], Duration::from_millis(40)));
         let said = failure(&flow);
@@ -235,7 +239,7 @@ fn a_module_that_fails_says_where_and_why_and_decides_nothing_more() {
         assert!(said.contains(words), "{body}: {said}");
         assert!(!said.contains('\n'), "{said}");
         let failed = flow.failure().cloned();
-        assert_eq!(failed.as_ref().unwrap().at, if event == Event::Init { Time::ZERO } else { now });
+        assert_eq!(failed.as_ref().unwrap().at, if event == ModuleEvent::Init { Time::ZERO } else { now });
         assert_eq!((flow.cwnd(), flow.pacing_rate(), flow.next_timer()), (MSS, None, None));
         flow.on_timeout(&timeout(Time::from_secs(3), Timeout::Rto));
         assert_eq!((flow.failure().cloned(), flow.clone().failure().cloned()), (failed.clone(), failed));
@@ -250,7 +254,7 @@ fn memory_grows_to_sixteen_mebibytes_and_no_further() {
          (f64.store (i32.const {}) (f64.convert_i32_u (i32.mul (memory.size) (i32.const 1000))))",
         at(Field::Cwnd)
     );
-    let flow = start(&on(Event::Init, &counts));
+    let flow = start(&on(ModuleEvent::Init, &counts));
     assert_eq!((flow.cwnd(), flow.failure()), (Bytes(256_000), None));
     // A copy has as much.
     assert_eq!(flow.clone().cwnd(), flow.cwnd());
@@ -260,23 +264,26 @@ fn memory_grows_to_sixteen_mebibytes_and_no_further() {
 fn a_timer_that_is_due_at_once_again_and_again_is_put_off() {
     let again =
         format!("(f64.store (i32.const {}) (f64.load (i32.const {})))", at(Field::NextTimer), at(Field::Now));
-    let mut flow =
-        start(&format!("{}{}", on(Event::Init, &set(Field::NextTimer, "2")), on(Event::Timer, &again)));
+    let mut flow = start(&format!(
+        "{}{}",
+        on(ModuleEvent::Init, &set(Field::NextTimer, "2")),
+        on(ModuleEvent::Timer, &again)
+    ));
     assert_eq!(flow.next_timer(), Some(Time::from_secs(2)));
     flow.on_timer(Time::from_secs(2));
     assert_eq!(flow.next_timer(), Some(Time::from_secs(2) + Duration::from_micros(1)));
     // Without a function for it no timer is set.
-    assert_eq!(start(&on(Event::Init, &set(Field::NextTimer, "2"))).next_timer(), None);
+    assert_eq!(start(&on(ModuleEvent::Init, &set(Field::NextTimer, "2"))).next_timer(), None);
 }
 
 #[test]
 fn a_mark_is_told_as_a_loss_where_a_module_has_no_word_for_it() {
     let loss = brakelight_testkit::events::loss(Time::from_secs(1));
-    let halves = on(Event::Loss, &set(Field::Cwnd, "5000"));
+    let halves = on(ModuleEvent::Loss, &set(Field::Cwnd, "5000"));
     let mut flow = start(&halves);
     flow.on_ce(&loss);
     assert_eq!(flow.cwnd(), Bytes(5000));
-    let mut flow = start(&(halves + &on(Event::Ce, &set(Field::Cwnd, "9000"))));
+    let mut flow = start(&(halves + &on(ModuleEvent::Ce, &set(Field::Cwnd, "9000"))));
     flow.on_ce(&loss);
     assert_eq!(flow.cwnd(), Bytes(9000));
 }
@@ -292,7 +299,7 @@ fn counter() -> String {
     );
     format!(
         "(global $seen (mut i32) (i32.const 0)) (global $fixed i64 (i64.const 9)) {}",
-        on(Event::Ack, &body)
+        on(ModuleEvent::Ack, &body)
     )
 }
 
@@ -348,7 +355,7 @@ fn a_nan_has_the_same_bits_whatever_it_comes_from() {
             "(f64.store (i32.const {}) (f64.convert_i64_u (i64.shr_u (i64.reinterpret_f64 {nan}) (i64.const 48))))",
             at(Field::Cwnd)
         );
-        assert_eq!(start(&on(Event::Init, &body)).cwnd(), Bytes(0x7ff8), "{nan}");
+        assert_eq!(start(&on(ModuleEvent::Init, &body)).cwnd(), Bytes(0x7ff8), "{nan}");
     }
 }
 
