@@ -1,7 +1,8 @@
 //! A candidate for the arena in Rust: a window that keeps the queue short. `short_queue.c` has the same rule.
 //!
 //! ```sh
-//! rustc --edition 2024 --target wasm32-unknown-unknown --crate-type cdylib -O examples/candidate/short_queue.rs
+//! rustc --edition 2024 --target wasm32-unknown-unknown --crate-type cdylib -O \
+//!   examples/candidate/short_queue.rs
 //! brakelight arena short_queue.wasm
 //! ```
 #![no_std]

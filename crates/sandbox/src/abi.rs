@@ -22,8 +22,8 @@ pub const OWN_RECOVERY: i32 = 1;
 /// Its packets are ECN-capable, and it hears of CE marks.
 pub const ECN: i32 = 2;
 
-/// The least time from [`ModuleEvent::Timer`] to the next, in nanoseconds: a run comes to an end whatever a module
-/// asks for.
+/// The least time from [`ModuleEvent::Timer`] to the next, in nanoseconds: a run comes to an end whatever a
+/// module asks for.
 pub const LEAST_TIMER_NS: u64 = 1_000;
 
 /// What a module is told: the functions that it exports, without parameters and results.

@@ -32,6 +32,7 @@ const COLUMNS: &[(&str, usize)] = &[
     ("quic", 2),
     ("registry", 2),
     ("routers", 2),
+    ("sandbox", 0),
     ("scenario", 1),
     ("senders", 0),
     ("sim", 1),
