@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import subprocess
 import sys
@@ -74,3 +75,32 @@ def test_rounds_to_train_on_are_scenarios() -> None:
 def test_wrong_arguments_get_one_line(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(bl.InputError, match=message):
         bl.arena.evaluate(**arguments)
+
+
+def test_a_module_in_webassembly_competes_as_in_the_command(tmp_path: Path) -> None:
+    module = Path(__file__).parents[2] / "crates" / "sandbox" / "modules" / "newreno.wasm"
+    copy = tmp_path / "mine.wasm"
+    copy.write_bytes(module.read_bytes())
+    contest = bl.arena.evaluate([str(copy), "newreno"], set="train")
+    mine, newreno = sorted(contest.candidates, key=lambda one: one.scheme, reverse=True)
+    assert mine.scheme == f"wasm:module={copy}" and mine.rounds == newreno.rounds
+    assert mine.digest == hashlib.sha256(copy.read_bytes()).hexdigest()
+    words = [sys.executable, "-m", "brakelight", "--quiet", "arena", str(copy), "newreno", "--set", "train"]
+    done = subprocess.run([*words, "--format", "json"], capture_output=True, check=True, text=True)
+    document = json.loads(done.stdout)
+    del document["origin"]
+    assert document == json.loads(contest.json)
+
+
+def test_a_module_that_traps_has_the_least_of_its_rounds(tmp_path: Path) -> None:
+    exports = [("memory", 2, 0), ("brakelight_abi", 0, 0), ("brakelight_buffer", 0, 1)]
+    exports += [("init", 0, 2), ("on_loss", 0, 2), ("on_timeout", 0, 2), ("on_ack", 0, 3)]
+    listed = b"".join(bytes([len(name)]) + name.encode() + bytes([kind, index]) for name, kind, index in exports)
+    sections = [(1, b"\2\x60\0\1\x7f\x60\0\0"), (3, b"\4\0\0\1\1"), (5, b"\1\0\1"), (7, bytes([len(exports)]) + listed)]
+    sections += [(10, b"\4\4\0\x41\1\x0b\4\0\x41\0\x0b\2\0\x0b\3\0\0\x0b")]
+    module = tmp_path / "traps.wasm"
+    module.write_bytes(b"\0asm\1\0\0\0" + b"".join(bytes([number, len(body)]) + body for number, body in sections))
+    contest = bl.arena.evaluate(str(module), set="train")
+    assert all("traps.wasm: `on_ack`: " in round["failed"] for round in contest.candidates[0].rounds)
+    with pytest.raises(bl.RunError, match="traps.wasm: `on_ack`: "):
+        bl.run(bl.arena.scenarios(str(module))[0])

@@ -166,7 +166,7 @@ def test_the_licences_of_what_the_wheel_links_are_all_there(tmp_path: Path) -> N
     file = tmp_path / "LICENSE-THIRD-PARTY.txt"
     subprocess.run([ROOT / "scripts" / "licences", file], check=True, timeout=300)
     text = file.read_text()
-    words = ["cargo", "tree", "--locked", "-p", "brakelight-python", "--features", "brakelight-python/onnx"]
+    words = ["cargo", "tree", "--locked", "-p", "brakelight-python", "--features", "brakelight-python/onnx,brakelight-python/wasm"]
     words += ["--edges", "normal,no-proc-macro", "--prefix", "none", "--format", "{p}"]
     tree = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     linked = {" ".join(line.split()[:2]) for line in tree.splitlines() if line and "(/" not in line}

@@ -73,12 +73,15 @@ use command_line::{Cli, Command};
 use failure::Failure;
 
 /// Returns the algorithms of the command: those that Brakelight brings, with the feature `onnx` the
-/// controller that a model drives, and with the feature `stacks` the hosts that others wrote.
+/// controller that a model drives, with the feature `wasm` the controller that a module in WebAssembly
+/// drives, and with the feature `stacks` the hosts that others wrote.
 pub fn registry() -> Registry {
     #[allow(unused_mut)]
     let mut registry = Registry::standard();
     #[cfg(feature = "onnx")]
     brakelight_learn::onnx::add_to(&mut registry).expect("no algorithm of Brakelight's has its name");
+    #[cfg(feature = "wasm")]
+    brakelight_sandbox::add_to(&mut registry).expect("no algorithm of Brakelight's has its name");
     #[cfg(feature = "stacks")]
     brakelight_stacks::add_to(&mut registry).expect("no algorithm of Brakelight's has their names");
     registry

@@ -232,8 +232,9 @@ fn lists_show_what_the_registry_holds() {
         let document = json(&ok(&scratch.brakelight(&["list", kind, "--format", "json"])));
         let table = ok(&scratch.brakelight(&["list", kind]));
         let listed = document[kind].as_array().unwrap();
-        // With the feature `onnx` the command has one more.
-        let added = usize::from(kind == "controllers" && cfg!(feature = "onnx"));
+        // With each of the features `onnx` and `wasm` the command has one more.
+        let features = usize::from(cfg!(feature = "onnx")) + usize::from(cfg!(feature = "wasm"));
+        let added = if kind == "controllers" { features } else { 0 };
         assert_eq!(listed.len(), entries.len() + added, "{kind}");
         for (entry, listed) in entries.iter().zip(listed) {
             assert_eq!(listed["name"], entry.name);

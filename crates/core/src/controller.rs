@@ -42,6 +42,8 @@
 //!   than it was in use ([`Needs::grows_unused`](crate::facts::Needs) names those that go by a rule of
 //!   their own).
 
+use alloc::string::String;
+
 use crate::ecn::{Ecn, Encoding};
 use crate::packet::Header;
 use crate::random::Random;
@@ -179,7 +181,22 @@ dispatched! {
         fn stage(&self) -> Option<Stage> {
             None
         }
+
+        /// Returns why it decides nothing any more, if a program that others wrote decided and failed. Its
+        /// run has then failed too.
+        fn failure(&self) -> Option<&ControllerFailure> {
+            None
+        }
     }
+}
+
+/// Why a controller decides nothing any more.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ControllerFailure {
+    /// When it failed.
+    pub at: Time,
+    /// What happened, in words.
+    pub reason: String,
 }
 
 /// Where a controller stands in its algorithm.

@@ -26,6 +26,10 @@ pub trait Algorithm {
 
     /// One line: what it is, and where it comes from.
     const SUMMARY: &'static str;
+
+    /// How the names of files end that stand for it in a scheme, and the option that takes the file:
+    /// `mine.wasm` for `wasm:module=mine.wasm`.
+    const FILES: Option<(&'static str, &'static str)> = None;
 }
 
 /// The entry of an algorithm from outside.

@@ -20,7 +20,7 @@ use std::cell::RefCell;
 use std::io::{self, Write};
 use std::rc::Rc;
 
-use brakelight_core::controller::RecoveryState;
+use brakelight_core::controller::{ControllerFailure, RecoveryState};
 use brakelight_core::endpoint::Endpoint;
 use brakelight_core::packet::Direction;
 use brakelight_core::time::{Duration, Time};
@@ -278,6 +278,10 @@ impl<E: Reporting> Reporting for Logged<E> {
 
     fn take_rtt_sample(&mut self) -> Option<Duration> {
         self.inner.take_rtt_sample()
+    }
+
+    fn failure(&self) -> Option<&ControllerFailure> {
+        self.inner.failure()
     }
 
     fn cwnd(&self) -> brakelight_core::units::Bytes {

@@ -34,9 +34,9 @@ fn row(path: &str, scheme: &str, nth: usize) -> Vec<f64> {
 const USED: usize = 1;
 const P95: usize = 2;
 
-/// A number from one to twenty-one in words.
+/// A number from one to twenty-three in words.
 fn in_words(number: f64) -> &'static str {
-    const WORDS: [&str; 22] = [
+    const WORDS: [&str; 23] = [
         "one",
         "two",
         "three",
@@ -59,6 +59,7 @@ fn in_words(number: f64) -> &'static str {
         "twenty",
         "twenty-one",
         "twenty-two",
+        "twenty-three",
     ];
     WORDS[number.round() as usize - 1]
 }

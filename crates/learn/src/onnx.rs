@@ -223,6 +223,7 @@ pub type Onnx = Monitor<Decider>;
 impl Algorithm for Onnx {
     type Config = Config;
     const NAME: &'static str = "onnx";
+    const FILES: Option<(&'static str, &'static str)> = Some((".onnx", "model"));
     const SUMMARY: &'static str = "A model in ONNX that decides each monitor interval: what an agent learned";
 }
 

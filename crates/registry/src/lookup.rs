@@ -63,6 +63,8 @@ type Resolve<C> = Arc<dyn Fn(&Registry, Options<'_>) -> Result<C, BuildError> + 
 /// An algorithm that a program added.
 struct Added<C> {
     entry: Entry,
+    /// How the names of files end that stand for it, and the option that takes them.
+    files: Option<(&'static str, &'static str)>,
     resolve: Resolve<C>,
 }
 
@@ -74,7 +76,7 @@ impl<C> fmt::Debug for Added<C> {
 
 impl<C> Clone for Added<C> {
     fn clone(&self) -> Self {
-        Added { entry: self.entry.clone(), resolve: self.resolve.clone() }
+        Added { entry: self.entry.clone(), files: self.files, resolve: self.resolve.clone() }
     }
 }
 
@@ -214,6 +216,15 @@ impl Registry {
         }
     }
 
+    /// Returns the controller that the file called `name` stands for in a scheme, by the ending of its name,
+    /// and the option that takes the file.
+    pub fn controller_of_file(&self, name: &str) -> Option<(&'static str, &'static str)> {
+        self.controllers.iter().find_map(|added| {
+            let (ending, option) = added.files?;
+            (name.len() > ending.len() && name.ends_with(ending)).then_some((added.entry.name, option))
+        })
+    }
+
     /// Returns the settings of the feedback called `name`, with `options` applied in order.
     ///
     /// # Errors
@@ -297,7 +308,7 @@ impl Registry {
         let resolve = move |registry: &Registry, options: Options<'_>| {
             CustomControllerConfig::named(&named, options, &|name, options| registry.feedback(name, options))
         };
-        self.add_checked_controller(Added { entry, resolve: Arc::new(resolve) })
+        self.add_checked_controller(Added { entry, files: None, resolve: Arc::new(resolve) })
     }
 
     fn add_checked_controller(&mut self, added: Added<ControllerConfig>) -> Result<(), RegisterError> {
@@ -352,7 +363,7 @@ impl Registry {
             };
             resolve(self, &[]).map_err(refused("controller", full))?;
             let entry = Entry { name: full, aliases: &[], summary, parameters: Listed::By(parameters) };
-            controllers.push(Added { entry, resolve: Arc::new(resolve) });
+            controllers.push(Added { entry, files: None, resolve: Arc::new(resolve) });
         }
         self.controllers.extend(controllers);
         self.hosts.push((name, factory));
@@ -405,7 +416,7 @@ impl Registry {
         let entry = plain_entry(name, summary, factory.parameters());
         let named = Named::new(name, factory);
         let resolve = move |_: &Registry, options: Options<'_>| CustomQueueConfig::named(&named, options);
-        let added = Added { entry, resolve: Arc::new(resolve) };
+        let added = Added { entry, files: None, resolve: Arc::new(resolve) };
         check("queue", &added.entry, self.queues())?;
         (added.resolve)(self, &[]).map_err(refused("queue", name))?;
         self.queues.push(added);
@@ -470,7 +481,7 @@ fn anywhere() -> Connection {
 fn added_by<A: Algorithm, C>(
     resolve: impl Fn(&Registry, Options<'_>) -> Result<C, BuildError> + Send + Sync + 'static,
 ) -> Added<C> {
-    Added { entry: custom::entry::<A>(), resolve: Arc::new(resolve) }
+    Added { entry: custom::entry::<A>(), files: A::FILES, resolve: Arc::new(resolve) }
 }
 
 /// The entry of an algorithm that a factory builds.

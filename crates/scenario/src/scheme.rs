@@ -7,7 +7,8 @@
 //!
 //! An option goes to every one of controller, feedback and queue that declares its name. A controller that
 //! cannot do without its router brings it; otherwise the queue is drop-tail. Some controllers with options
-//! have a name of their own ([`SHORTHANDS`]): `abc-adaptive` is `abc:variant=adaptive`.
+//! have a name of their own ([`SHORTHANDS`]): `abc-adaptive` is `abc:variant=adaptive`. A file stands for the
+//! controller that runs such files: `mine.wasm` is `wasm:module=mine.wasm`.
 
 use std::fmt;
 
@@ -45,8 +46,10 @@ impl Scheme {
 
     /// Reads one scheme of algorithms of `registry`.
     pub fn parse_with(registry: &Registry, text: &str) -> Result<Self, InputError> {
-        let text = text.trim();
-        let key = || format!("scheme `{text}`");
+        let given = text.trim();
+        let spelled_out = of_file(registry, given);
+        let text = spelled_out.as_deref().unwrap_or(given);
+        let key = || format!("scheme `{given}`");
         let mut words = Words::parse(text).ok_or_else(|| {
             refuse(Problem::Malformed {
                 key: "scheme".to_string(),
@@ -278,6 +281,19 @@ impl fmt::Display for Scheme {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
+}
+
+/// Returns what a scheme stands for whose controller is a file: `wasm+codel:module=mine.wasm` for
+/// `mine.wasm+codel`.
+fn of_file(registry: &Registry, text: &str) -> Option<String> {
+    let (name, options) = text.split_once(':').unwrap_or((text, ""));
+    let (file, queue) = match registry.controller_of_file(name) {
+        Some(_) => (name, String::new()),
+        None => name.rsplit_once('+').map(|(file, queue)| (file.trim(), format!("+{queue}")))?,
+    };
+    let (controller, option) = registry.controller_of_file(file)?;
+    let separator = if options.is_empty() { "" } else { "," };
+    Some(format!("{controller}{queue}:{option}={file}{separator}{options}"))
 }
 
 /// Returns the shorter spelling of a scheme's canonical one, with a shorthand in it where one fits:

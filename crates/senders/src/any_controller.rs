@@ -6,8 +6,8 @@
 use alloc::boxed::Box;
 
 use brakelight_core::controller::{
-    AckEvent, Connection, Controller, Decision, IdleEvent, LossEvent, Recovery, SendDirective, SendEvent,
-    SpuriousEvent, Stage, TimeoutEvent,
+    AckEvent, Connection, Controller, ControllerFailure, Decision, IdleEvent, LossEvent, Recovery,
+    SendDirective, SendEvent, SpuriousEvent, Stage, TimeoutEvent,
 };
 use brakelight_core::dispatch::apart;
 use brakelight_core::ecn::Encoding;

@@ -16,6 +16,7 @@ mod inbox;
 mod payloads;
 mod watch;
 
+use brakelight_core::controller::ControllerFailure;
 use brakelight_core::ecn::Mark;
 use brakelight_core::endpoint::Endpoint;
 use brakelight_core::time::{Duration, Time};
@@ -108,6 +109,13 @@ impl Reporting for AnyHost {
         match self {
             AnyHost::Modelled(host) => host.take_rtt_sample(),
             AnyHost::Hosted(flow) => flow.take_rtt_sample(),
+        }
+    }
+
+    fn failure(&self) -> Option<&ControllerFailure> {
+        match self {
+            AnyHost::Modelled(host) => host.failure(),
+            AnyHost::Hosted(_) => None,
         }
     }
 

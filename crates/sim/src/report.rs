@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use brakelight_core::controller::{Controller, RecoveryState, Rtt};
+use brakelight_core::controller::{Controller, ControllerFailure, RecoveryState, Rtt};
 use brakelight_core::ecn::Mark;
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Rate};
@@ -64,6 +64,11 @@ pub trait Reporting {
     /// Returns the newest RTT sample that was not taken yet.
     fn take_rtt_sample(&mut self) -> Option<Duration>;
 
+    /// Returns why the flow's controller decides nothing any more, if it failed.
+    fn failure(&self) -> Option<&ControllerFailure> {
+        None
+    }
+
     /// Returns the sender's window; zero before the flow starts.
     fn cwnd(&self) -> Bytes;
 
@@ -108,6 +113,10 @@ impl Reporting for FlowHost {
     #[inline]
     fn take_rtt_sample(&mut self) -> Option<Duration> {
         FlowHost::take_rtt_sample(self)
+    }
+
+    fn failure(&self) -> Option<&ControllerFailure> {
+        FlowHost::failure(self)
     }
 
     fn cwnd(&self) -> Bytes {

@@ -63,7 +63,7 @@ fn to_the_end<E: Endpoint<SimPacket> + Reporting>(
     mut simulation: Simulation<E>,
 ) -> Result<Outcome, RunError> {
     simulation.advance(simulation.end());
-    Ok(simulation.finish()?)
+    simulation.finish()
 }
 
 fn modelled(config: FlowConfig) -> Result<FlowHost, String> {
@@ -85,14 +85,14 @@ pub enum RunError {
     /// A bug: packets were not conserved.
     #[error(transparent)]
     Unbalanced(#[from] Unbalanced),
-    /// A host from outside panicked, hangs, or broke its contract.
+    /// A host from outside panicked, hangs, or broke its contract, or a controller from outside failed.
     #[error("flow `{flow}` ({controller}), at {:.6} s: {reason}", at.as_secs_f64())]
     Stack {
-        /// The flow whose host was called last.
+        /// The flow whose host was called last, or whose controller failed.
         flow: String,
-        /// Its controller: `host/controller`.
+        /// Its controller; of a host from outside `host/controller`.
         controller: String,
-        /// When it was called.
+        /// When it was called, or failed.
         at: Time,
         /// What happened.
         reason: String,
@@ -302,6 +302,21 @@ impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
         self.engine.endpoints()
     }
 
+    /// Returns the error of the first flow whose controller decides nothing any more, if there is one: what
+    /// was run so far says nothing of it then.
+    pub fn failure(&self) -> Option<RunError> {
+        self.hosts().iter().zip(&self.flows).find_map(|(host, flow)| {
+            let failure = host.failure()?;
+            let controller = self.scenario.flows[flow.spec].controller.name().to_string();
+            Some(RunError::Stack {
+                flow: flow.name.clone(),
+                controller,
+                at: failure.at,
+                reason: failure.reason.clone(),
+            })
+        })
+    }
+
     /// Returns the data packets delivered so far, in the measured interval.
     pub fn delivered_packets(&self) -> u64 {
         self.engine.observer().flows.iter().map(|flow| flow.delivered).sum()
@@ -316,7 +331,11 @@ impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
     ///
     /// The `run_id` is that of the run that the scenario would be if its `duration` were the time until
     /// [now](Self::now). A run that was acted upon has none: it is not what its scenario says.
-    pub fn finish(mut self) -> Result<Outcome, Unbalanced> {
+    ///
+    /// # Errors
+    /// A controller [failed](Self::failure), or packets were not conserved.
+    pub fn finish(mut self) -> Result<Outcome, RunError> {
+        self.failure().map_or(Ok(()), Err)?;
         self.engine.audit()?;
         let to = self.now();
         let from = self.measure_from().min(to);

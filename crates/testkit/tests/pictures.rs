@@ -15,7 +15,7 @@ const WIDTH: usize = 660;
 /// Width and height of a box.
 const BOX: (usize, usize) = (196, 92);
 
-/// Which of three columns a crate stands in, so that few lines cross.
+/// Which of four columns a crate stands in, so that few lines cross.
 const COLUMNS: &[(&str, usize)] = &[
     ("apps", 1),
     ("brakelight", 2),
@@ -32,6 +32,7 @@ const COLUMNS: &[(&str, usize)] = &[
     ("quic", 2),
     ("registry", 2),
     ("routers", 2),
+    ("sandbox", 3),
     ("scenario", 1),
     ("senders", 0),
     ("sim", 1),
@@ -43,12 +44,17 @@ const COLUMNS: &[(&str, usize)] = &[
 
 /// An SVG of `height` with `content`.
 fn svg(title: &str, height: usize, content: &str) -> String {
+    svg_of(WIDTH, title, height, content)
+}
+
+/// The same of another width.
+fn svg_of(width: usize, title: &str, height: usize, content: &str) -> String {
     format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" \
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" role=\"img\" \
          font-family=\"Helvetica, Arial, sans-serif\">\n<title>{title}</title>\n<defs><marker id=\"tip\" \
          viewBox=\"0 0 10 10\" refX=\"9\" refY=\"5\" markerWidth=\"7\" markerHeight=\"7\" orient=\"auto\">\
          <path d=\"M0 0L10 5L0 10z\" fill=\"#555\"/></marker></defs>\n\
-         <rect width=\"{WIDTH}\" height=\"{height}\" fill=\"#fff\"/>\n{content}</svg>\n"
+         <rect width=\"{width}\" height=\"{height}\" fill=\"#fff\"/>\n{content}</svg>\n"
     )
 }
 
@@ -170,7 +176,7 @@ fn the_house_is_drawn_from_the_manifests() {
     let height = 14 + top * 132 + BOX.1 + 14;
     hold_picture(
         "house.svg",
-        &svg("The crates of Brakelight and what each uses", height, &(arrows + &boxes)),
+        &svg_of(WIDTH + 216, "The crates of Brakelight and what each uses", height, &(arrows + &boxes)),
     );
 }
 

@@ -14,8 +14,8 @@ use books::{Allowed, Books};
 pub use books::REMEMBERED;
 
 use crate::controller::{
-    AckEvent, Controller, IdleEvent, LossEvent, Recovery, SendDirective, SendEvent, SpuriousEvent, Stage,
-    TimeoutEvent,
+    AckEvent, Controller, ControllerFailure, IdleEvent, LossEvent, Recovery, SendDirective, SendEvent,
+    SpuriousEvent, Stage, TimeoutEvent,
 };
 use crate::ecn::Encoding;
 use crate::time::Time;
@@ -228,6 +228,10 @@ impl<C: Controller> Controller for Checked<C> {
 
     fn stage(&self) -> Option<Stage> {
         self.inner.stage()
+    }
+
+    fn failure(&self) -> Option<&ControllerFailure> {
+        self.inner.failure()
     }
 }
 

@@ -6,8 +6,8 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use brakelight_core::controller::{
-    AckEvent, Connection, Controller, Decision, IdleEvent, LossEvent, Recovery, SendDirective, SendEvent,
-    SpuriousEvent, Stage, TimeoutEvent,
+    AckEvent, Connection, Controller, ControllerFailure, Decision, IdleEvent, LossEvent, Recovery,
+    SendDirective, SendEvent, SpuriousEvent, Stage, TimeoutEvent,
 };
 use brakelight_core::ecn::Encoding;
 use brakelight_core::facts::{Host, Kernel, Needs};

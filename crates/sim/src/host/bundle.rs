@@ -10,6 +10,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use brakelight_apps::ArrivalProcess;
 use brakelight_apps::traffic::ShortFlows;
+use brakelight_core::controller::{Controller, ControllerFailure};
 use brakelight_core::parameters::ParameterError;
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::Bytes;
@@ -73,6 +74,8 @@ pub(super) struct Bundle {
     ready: VecDeque<u32>,
     /// Of connections that are gone.
     closed: Counters,
+    /// The first failure of a controller of those that are gone.
+    failure: Option<ControllerFailure>,
     rtt_sample: Option<Duration>,
 }
 
@@ -84,6 +87,7 @@ impl Bundle {
             deadlines: BinaryHeap::new(),
             ready: VecDeque::new(),
             closed: Counters::default(),
+            failure: None,
             rtt_sample: None,
         }
     }
@@ -108,6 +112,13 @@ impl Bundle {
 
     pub(super) fn take_rtt_sample(&mut self) -> Option<Duration> {
         self.rtt_sample.take()
+    }
+
+    /// Returns why a controller decides nothing any more: of a connection that is gone, or the oldest open.
+    pub(super) fn failure(&self) -> Option<&ControllerFailure> {
+        let mut open = self.open.iter().flatten();
+        let of_open = || open.find_map(|open| open.connection.sender.controller().failure());
+        self.failure.as_ref().or_else(of_open)
     }
 
     pub(super) fn inflight(&self) -> Bytes {
@@ -208,6 +219,9 @@ impl Bundle {
     fn close(&mut self, number: u32) {
         if let Some(open) = self.open.get_mut(number).and_then(Option::take) {
             self.closed = self.closed.plus(&open.connection.counters());
+            if self.failure.is_none() {
+                self.failure = open.connection.sender.controller().failure().cloned();
+            }
         }
         while let Some(None) = self.open.front() {
             self.open.pop_front();

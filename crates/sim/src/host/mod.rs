@@ -32,7 +32,7 @@ mod stages;
 use std::collections::BTreeMap;
 
 use brakelight_apps::{AnyApplication, Application, Datagram};
-use brakelight_core::controller::Controller;
+use brakelight_core::controller::{Controller, ControllerFailure};
 use brakelight_core::ecn::Mark;
 use brakelight_core::endpoint::Endpoint;
 use brakelight_core::packet::FlowId;
@@ -245,6 +245,14 @@ impl FlowHost {
         match &self.life {
             Life::One(single) => single.connection.as_ref().map(|connection| connection.sender.controller()),
             Life::Many(_) => None,
+        }
+    }
+
+    /// Returns why a controller decides nothing any more, if one of the flow's failed.
+    pub fn failure(&self) -> Option<&ControllerFailure> {
+        match &self.life {
+            Life::One(_) => self.controller().and_then(Controller::failure),
+            Life::Many(bundle) => bundle.failure(),
         }
     }
 
