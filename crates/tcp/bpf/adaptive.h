@@ -115,7 +115,7 @@ struct adaptive {
 	/* m as an amount, and its time; 0 before the first */
 	__u64 outstanding;
 	__u64 smoothed_ns;
-	/* bins since the start, up to the number at which lags are compared */
+	/* bins since the start, up to the number of lags */
 	__u32 seen;
 	/* so that what follows lies alike on 32 bits */
 	__u32 unused;
@@ -260,7 +260,11 @@ CHECKED_ALONE int adaptive_forecast(struct adaptive *a, __u64 last)
 	return 0;
 }
 
-/* Another lag takes the present one's place where it is clearly better; tau is the least of ten seconds. */
+/*
+ * Another lag takes the present one's place where it is clearly better; tau is the least of ten seconds, and the
+ * lag itself, or FIRST_LAG where that is less, until bins of all lags have been seen: one that was wrong so early
+ * must not stay the least.
+ */
 CHECKED_ALONE int adaptive_choose_lag(struct adaptive *a, __u64 bin)
 {
 	__u64 least, half;
@@ -278,6 +282,10 @@ CHECKED_ALONE int adaptive_choose_lag(struct adaptive *a, __u64 bin)
 	}
 	if (least * BETTER_OVER < a->mismatch[(a->lag - 1) & (LAG_PLACES - 1)] * BETTER_THAN)
 		a->lag = a->best;
+	if (a->seen < LAGS) {
+		a->tau = (__u32)min_u64(a->lag, FIRST_LAG);
+		return 0;
+	}
 	half = divide_down(bin, LEAST_FOR);
 	if (half != a->half) {
 		a->least[0] = a->least[1];
@@ -369,8 +377,7 @@ CHECKED_ALONE int adaptive_close(struct adaptive *a)
 			a->carried[closed & (HISTORY - 1)] = a->carried[(closed - 1) & (HISTORY - 1)] + c->rate;
 			adaptive_judge_windows(a, closed);
 		}
-		if (a->seen >= LAGS)
-			adaptive_choose_lag(a, c->from + c->bins);
+		adaptive_choose_lag(a, c->from + c->bins);
 	}
 	bin = c->from + c->bins - 1;
 	adaptive_sum_orders(a, bin);

@@ -44,7 +44,10 @@
 //! second, of `(arrived[k] - ordered[k - L])^2` and chooses the lag at which it is least. Another lag takes
 //! its place only where its mean is 20 % lower: with several round trips the choice does not flutter. tau is
 //! the least lag that was chosen within the last five to ten seconds: the queue of another router on the path
-//! is a part of the lag, and comes and goes.
+//! is a part of the lag, and comes and goes. Until bins of all lags have been seen, in the first 400 ms, tau
+//! is the lag itself, or 100 ms where that is less: while nothing has come back every lag up to now is wrong.
+//! The second flight of a flow comes one loop delay after what ordered it, so a start is not given orders for
+//! a longer loop. A lag that was wrong so early must not stay the least for seconds.
 //!
 //! # The forecast
 //!
@@ -121,7 +124,7 @@ pub(super) struct Adaptive {
     oldest: f64,
     /// Mean squared difference of what arrives and what was ordered, by lag less one, in bytes^2.
     mismatch: Box<[f64; LAGS]>,
-    /// Bins since the start, up to the number at which lags are compared.
+    /// Bins since the start, up to the number of lags.
     seen: usize,
     /// mu and e: of what the link could have carried.
     forecast: Forecast,
@@ -239,7 +242,7 @@ impl Adaptive {
                 self.forecast.note(closed, per_bin, 1);
                 self.forecast.judge(closed, self.tau_bins);
             }
-            if !self.given && self.seen >= LAGS {
+            if !self.given {
                 self.choose_lag();
                 self.take_least(bin);
             }
@@ -276,8 +279,12 @@ impl Adaptive {
         }
     }
 
-    /// Takes the least lag of the last five to ten seconds for tau.
+    /// Takes the least lag of the last five to ten seconds for tau; at the start the lag itself.
     fn take_least(&mut self, bin: u64) {
+        if self.seen < LAGS {
+            self.tau_bins = self.lag.min(FIRST_LAG);
+            return;
+        }
         let half = bin / LEAST_FOR;
         if half != self.half {
             self.least = [self.least[1], LAGS];

@@ -114,6 +114,17 @@ fn the_router_finds_its_loop_s_delay_by_what_its_marks_bring() {
 }
 
 #[test]
+fn a_start_finds_its_loop_s_delay_with_the_first_flight_that_comes_back() {
+    // Above 100 ms it stays with that until all lags have been seen.
+    for (delay_ms, expected) in [(10, 10.0), (24, 24.0), (40, 40.0), (60, 60.0), (150, 100.0), (280, 100.0)] {
+        let mut bench = adaptive(&[]);
+        closed_loop(&mut bench, delay_ms, delay_ms + 20, |_| 3);
+        let found = bench.shown("loop_delay_ms");
+        assert!((found - expected).abs() <= 4.0, "{delay_ms} ms: found {found}");
+    }
+}
+
+#[test]
 fn the_loop_rests_where_the_given_delay_is_off_by_less_than_delta() {
     // delta = 0.7 tau: 60 ms lie within it of every one of these.
     for given in ["36ms", "44ms", "60ms", "80ms", "120ms", "190ms"] {
