@@ -8,6 +8,7 @@
  *   m   = a mean of O over the last tau / 4        m' = (O - m) / (tau / 4)
  *   O*  = mu tau + c e max(tau / 100 ms, 0.7)      what the link is expected to serve in tau, and a cushion
  *   tr  = eta mu - (m - O*) / delta                in place of abc20 eq.1; delta = 0.7 tau
+ *   tr <= eta mu + (B - q) / tau                   what the buffer has room for
  *   f   = min(max(tr / (2 cr), 1/16), 1)                      abc20 eq.2
  *
  * Time is in bins. A bin is closed in three steps, so that the long one needs no lock: `adaptive_take` notes
@@ -69,6 +70,8 @@
 
 /* The most bytes of a bin that lags are compared by: so many arrive in 2 ms at the largest mu. */
 #define MOST_PER_BIN ((1ULL << 27) - 1)
+/* The largest buffer, as an amount: 2^36 bytes. */
+#define ROOM_MAX (1ULL << 45)
 /* Bits behind the point of shares that become weights, and of those of time. */
 #define RATIO_BITS 18
 #define PASSED_BITS 24
@@ -431,8 +434,19 @@ static __always_inline void adaptive_smooth(struct adaptive *a, __u64 now_ns, __
 	a->smoothed_ns = max_u64(a->smoothed_ns, now_ns);
 }
 
-/* The rule's target rate, in bytes per second; 0 for what is below. `eta` is a share. */
-static __always_inline __u64 adaptive_target(const struct adaptive *a, __u64 eta)
+/* What the buffer has room for behind a packet, as an amount; as much as matters where no buffer is known. */
+static __always_inline __u64 adaptive_room(__u64 buffer, __u64 waiting)
+{
+	if (!buffer)
+		return ROOM_MAX;
+	buffer = min_u64(buffer, ROOM_MAX >> AMOUNT_BITS);
+	return (buffer - min_u64(waiting, buffer)) << AMOUNT_BITS;
+}
+
+/*
+ * The rule's target rate, in bytes per second; 0 for what is below. `eta` is a share, `room` an amount.
+ */
+static __always_inline __u64 adaptive_target(const struct adaptive *a, __u64 eta, __u64 room)
 {
 	__u64 tau = a->tau;
 	__u64 aim = (a->mu * eta) >> SHARE_BITS;
@@ -441,7 +455,7 @@ static __always_inline __u64 adaptive_target(const struct adaptive *a, __u64 eta
 	bool above = a->outstanding > wanted;
 	__u64 off = above ? a->outstanding - wanted : wanted - a->outstanding;
 	__u64 drain = divide(off * 10, DELTA_OVER_TAU_TENTHS * tau);
-	__u64 rate = above ? aim - min_u64(drain, aim) : aim + drain;
+	__u64 rate = above ? aim - min_u64(drain, aim) : aim + min_u64(drain, divide(room, tau));
 
 	return (rate * BINS_PER_S) >> AMOUNT_BITS;
 }
@@ -475,7 +489,7 @@ static __always_inline void adaptive_depart(struct router *r, struct adaptive *a
 {
 	router_measure(r, s, now_ns, bytes);
 	adaptive_smooth(a, now_ns, (waiting << AMOUNT_BITS) + adaptive_ordered(a, now_ns));
-	r->f = adaptive_share(adaptive_target(a, s->eta), r->cr);
+	r->f = adaptive_share(adaptive_target(a, s->eta, adaptive_room(s->buffer, waiting)), r->cr);
 }
 
 #endif

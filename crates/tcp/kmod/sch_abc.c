@@ -477,6 +477,16 @@ static int abc_parse(struct abc_settings *s, struct nlattr *opt, struct netlink_
 	return 0;
 }
 
+/* Bytes that may wait: a packet is one of the largest size. */
+static u64 abc_buffer(const struct abc_settings *s)
+{
+	u64 packets = (u64)s->limit * ETH_FRAME_LEN;
+
+	if (!s->limit || !s->limit_bytes)
+		return packets + s->limit_bytes;
+	return min_t(u64, packets, s->limit_bytes);
+}
+
 /* Takes settings over, under the root lock where packets may come. */
 static void abc_apply(struct abc_sched_data *q, const struct abc_settings *s)
 {
@@ -493,6 +503,7 @@ static void abc_apply(struct abc_sched_data *q, const struct abc_settings *s)
 		.delta_us = s->delta_us,
 		.target_us = s->target_us,
 		.window_ns = (u64)s->window_us * NSEC_PER_USEC,
+		.buffer = abc_buffer(s),
 	};
 	/* What leaves while the rate is told says nothing of the busy time around it. */
 	if (s->rate)

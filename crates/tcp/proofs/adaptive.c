@@ -45,13 +45,19 @@ static inline __u64 adaptive_ordered(const struct adaptive *a, __u64 now_ns);
     ensures clock_in_order: a->smoothed_ns >= \old(a->smoothed_ns) && a->smoothed_ns >= now_ns; */
 static inline void adaptive_smooth(struct adaptive *a, __u64 now_ns, __u64 outstanding);
 
+/*@ assigns \nothing;
+    ensures at_most_the_largest: \result <= 35184372088832;
+    ensures none_if_full: buffer != 0 && waiting >= buffer ==> \result == 0; */
+static inline __u64 adaptive_room(__u64 buffer, __u64 waiting);
+
 /*@ requires valid: \valid_read(a);
     requires tau: 1 <= a->tau <= 200;
     requires amounts: a->mu <= 70368744177 && a->error <= 70368744177664 && a->outstanding <= 9007199254740992;
     requires eta: eta <= 1048576;
+    requires room: room <= 35184372088832;
     assigns \nothing;
     ensures bounded: \result < 1099511627776000; */
-static inline __u64 adaptive_target(const struct adaptive *a, __u64 eta);
+static inline __u64 adaptive_target(const struct adaptive *a, __u64 eta, __u64 room);
 
 /*@ requires target: target <= 8796093022207;
     requires cr: cr <= 4611686018427387903;

@@ -10,6 +10,7 @@
 //! m   = a mean of O over the last tau / 4        m' = (O - m) / (tau / 4)
 //! O*  = mu tau + c e max(tau / 100 ms, 0.7)      what the link is expected to serve in tau, and a cushion
 //! tr  = eta mu - (m - O*) / delta                in place of abc20 eq.1; delta = 0.7 tau
+//! tr <= eta mu + (B - q) / tau                   what the buffer has room for
 //! f   = min(max(tr / (2 cr), 1/16), 1)                      abc20 eq.2
 //! ```
 //!
@@ -20,6 +21,7 @@
 //! | mu | `forecast.mu()` | bytes/s | measured | a forecast of what the link can carry: see below |
 //! | e | `forecast.error()` | bytes | measured | mean absolute error of that forecast over one tau |
 //! | m | `outstanding_bytes` | bytes | measured | see below |
+//! | B | `buffer_bytes` | bytes | the link's | what may wait; a packet counts as 1500 bytes |
 //! | c | `cushion` | 1 | 1 | mean errors that may wait where tau is 100 ms |
 //! | eta | `eta` | 1 | 1 | abc20 has 0.98 |
 //! | cr | - | | | as in abc20 |
@@ -37,6 +39,13 @@
 //! the link the queue is a part of every round trip, the smallest too: a router that brakes all would be left
 //! by its senders one by one, and they would fill its buffer. So f is 1/16 at least. Eq.3 at this share takes
 //! windows to 1 / (1 - 2/16) = 1.14 packets, below that floor, and shrinks large ones 7/8 as fast.
+//!
+//! # Shallow buffers
+//!
+//! A flight that leaves at the link's rate and is all accelerated comes back at twice that rate, and the half
+//! of it waits. A mean over tau does not show this. So what is ordered beyond the link's rate within one tau
+//! must find room in what is free of the buffer. Where the buffer has tau mu or more this binds nothing but
+//! where a queue stands: f is 1 from tr = 2 cr on.
 //!
 //! # The loop's delay
 //!
@@ -64,7 +73,7 @@ use alloc::boxed::Box;
 
 use brakelight_core::queue::LinkView;
 use brakelight_core::time::{Duration, Time};
-use brakelight_core::units::Bytes;
+use brakelight_core::units::{Bytes, Limit};
 use brakelight_estimates::forecast::{Forecast, HISTORY};
 
 /// Length of a bin.
@@ -95,12 +104,16 @@ const SMOOTHED_OVER_TAU: f64 = 0.25;
 pub(super) const LEAST_SHARE: f64 = 1.0 / 16.0;
 /// delta over tau: above the 2/3 of abc20's theorem.
 const DELTA_OVER_TAU: f64 = 0.7;
+/// What a packet counts of a buffer that is given in packets.
+const PACKET: Bytes = Bytes(1500);
 
 /// What `variant=adaptive` knows of its link and its loop.
 #[derive(Clone, Debug)]
 pub(super) struct Adaptive {
     eta: f64,
     cushion: f64,
+    /// Bytes that may wait.
+    buffer_bytes: f64,
     /// Whether tau was given.
     given: bool,
     tau_bins: usize,
@@ -134,12 +147,13 @@ pub(super) struct Adaptive {
 }
 
 impl Adaptive {
-    pub(super) fn new(eta: f64, cushion: f64, loop_delay: Option<Duration>) -> Self {
+    pub(super) fn new(eta: f64, cushion: f64, loop_delay: Option<Duration>, buffer: Limit) -> Self {
         let bins = |delay: Duration| (delay.as_nanos() / BIN.as_nanos()) as usize;
         let tau_bins = loop_delay.map_or(FIRST_LAG, bins).clamp(1, LAGS);
         Adaptive {
             eta,
             cushion,
+            buffer_bytes: buffer.in_packets(PACKET) * PACKET.as_f64(),
             given: loop_delay.is_some(),
             tau_bins,
             lag: tau_bins,
@@ -179,8 +193,11 @@ impl Adaptive {
         self.smooth(now, waiting.as_f64() + self.ordered_within_tau(now), tau_s);
         let cushion = self.cushion * (tau_s / CUSHION_TAU_S).max(LEAST_CUSHION);
         let wanted = self.forecast.mu() * tau_s + cushion * self.forecast.error();
-        let target = aim - (self.outstanding_bytes - wanted) / (DELTA_OVER_TAU * tau_s);
-        (8.0 * self.forecast.mu(), 8.0 * target)
+        // What is ordered within tau beyond what is aimed at; below zero where too much is outstanding.
+        let more = (wanted - self.outstanding_bytes) / DELTA_OVER_TAU;
+        let room = self.buffer_bytes - waiting.as_f64();
+        let more = if more < room { more } else { room };
+        (8.0 * self.forecast.mu(), 8.0 * (aim + more / tau_s))
     }
 
     /// Takes what is outstanding at `now` into its mean.

@@ -141,6 +141,8 @@ impl Router {
             delta_us: micros(route.delta),
             target_us: micros(route.target),
             window_ns: u64::try_from(route.window.as_nanos()).unwrap_or(u64::MAX),
+            // A shaper that stands already does not say how much may wait.
+            buffer: if matches!(route.capacity, Capacity::Rate(_)) { route.limit_bytes } else { 0 },
         };
         // Merged packets would share one mark.
         let merging = Merging::off(&route.device)?;

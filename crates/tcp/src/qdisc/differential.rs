@@ -20,6 +20,7 @@ struct Law {
     delta_us: u64,
     target_us: u64,
     window_ns: u64,
+    buffer: u64,
 }
 
 /// `struct departure` of `kmod/marking.h`.
@@ -68,6 +69,7 @@ fn law(rate: Rate, adaptive: bool) -> Law {
         delta_us: 133_000,
         target_us: 50_000,
         window_ns: 20_000_000,
+        buffer: 0,
     }
 }
 

@@ -38,6 +38,21 @@ fn what_the_link_serves_in_a_loop_delay_is_ordered_and_a_surplus_is_taken_back()
     near(bench.shown("f"), 1.0 / 16.0);
 }
 
+#[test]
+fn what_is_ordered_beyond_the_link_s_rate_finds_room_in_the_buffer() {
+    let config = Config::from_options([("variant", "adaptive"), ("loop_delay", "40ms")]).unwrap();
+    let mut bench = Bench::new(Abc::new(&config, &place(10)), Rate::from_mbps(12));
+    bench.arrive(ms(0), Encoding::Abc, Ecn::Ect1);
+    bench.leave(ms(0)).unwrap();
+    // 15,000 bytes within 40 ms, where delta alone would have 60,000 within 28 ms.
+    near(bench.shown("target_rate_bps"), 8.0 * (1.5e6 + 15_000.0 / 0.04));
+    for _ in 0..5 {
+        bench.arrive(ms(1), Encoding::Abc, Ecn::Ect1);
+    }
+    bench.leave(ms(1)).unwrap();
+    near(bench.shown("target_rate_bps"), 8.0 * (1.5e6 + 9_000.0 / 0.04));
+}
+
 /// tau = 40 ms, so what is outstanding is smoothed over 10 ms.
 #[test]
 fn a_burst_moves_the_target_rate_by_what_it_adds_to_the_mean() {
