@@ -104,8 +104,9 @@ struct adaptive {
 	__u32 least[2];
 	/* the number of the present half */
 	__u64 half;
-	/* up to when the link's capacity has been counted */
+	/* up to when the link's capacity has been counted, and the amount of it that is the open bin's */
 	__u64 counted_ns;
+	__u64 part;
 	/* bytes that arrived and that were ordered in the open bin */
 	__u64 arrived;
 	__u64 ordered_now;
@@ -146,7 +147,7 @@ static __always_inline __u64 adaptive_scale(__u64 value, __u64 share)
  */
 static __always_inline bool adaptive_take(struct adaptive *a, __u64 now_ns, __u64 mu)
 {
-	__u64 bin = divide_down(now_ns, BIN_NS);
+	__u64 bin = divide_down(now_ns, BIN_NS), begin_ns = bin * BIN_NS;
 	struct closing *c = &a->closing;
 
 	/* Clocks of processors may differ: there is no way back. */
@@ -158,12 +159,15 @@ static __always_inline bool adaptive_take(struct adaptive *a, __u64 now_ns, __u6
 		c->from = bin;
 		c->rate = divide(mu * BIN_NS, NS_PER_AMOUNT);
 	} else {
-		__u64 passed_ns = now_ns - min_u64(a->counted_ns, now_ns);
+		/* Up to the end of the last closed bin, and not to what came after it. */
+		__u64 passed_ns = begin_ns - min_u64(a->counted_ns, begin_ns);
 
 		c->bins = bin - a->bin;
-		/* Of each bin no more than two, so that the product fits. */
-		c->rate = divide(mu * min_u64(divide(passed_ns, c->bins), 2 * BIN_NS), NS_PER_AMOUNT);
+		/* Of each no more than a bin, so that the product fits. */
+		c->rate = divide(mu * min_u64(divide(passed_ns, c->bins), BIN_NS), NS_PER_AMOUNT) +
+			  divide(a->part, c->bins);
 	}
+	a->part = divide(mu * (now_ns - begin_ns), NS_PER_AMOUNT);
 	c->arrived = a->arrived;
 	c->ordered = a->ordered_now;
 	c->busy = 1;

@@ -70,6 +70,7 @@
 //! state per flow.
 
 use alloc::boxed::Box;
+use core::mem;
 
 use brakelight_core::queue::LinkView;
 use brakelight_core::time::{Duration, Time};
@@ -125,8 +126,9 @@ pub(super) struct Adaptive {
     half: u64,
     /// The number of the bin that is open, from the start of time; none before the first event.
     bin: Option<u64>,
-    /// Up to when the link's capacity has been counted.
+    /// Up to when the link's capacity has been counted, and the bytes of it that are the open bin's.
     counted: Time,
+    part: f64,
     /// Bytes that arrived and that were ordered in the open bin.
     arrived: f64,
     ordered_now: f64,
@@ -161,6 +163,7 @@ impl Adaptive {
             half: 0,
             bin: None,
             counted: Time::ZERO,
+            part: 0.0,
             arrived: 0.0,
             ordered_now: 0.0,
             ordered: Box::new([0.0; ORDERS]),
@@ -235,18 +238,21 @@ impl Adaptive {
     }
 
     fn close(&mut self, now: Time, bin: u64, link: &mut impl LinkView) {
+        let passed = now.since(mem::replace(&mut self.counted, now));
+        let in_open = Duration::from_nanos(now.since(Time::ZERO).as_nanos() % BIN.as_nanos());
         let Some(open) = self.bin.replace(bin) else {
             // As if the link had always had the rate that it says it had.
-            let per_bin = link.capacity(BIN * HISTORY as u64).as_bps_f64() / 8.0 * BIN_S;
-            self.forecast.assume(bin.wrapping_sub(1), per_bin);
-            self.counted = now;
+            let bytes_per_s = link.capacity(BIN * HISTORY as u64).as_bps_f64() / 8.0;
+            self.forecast.assume(bin.wrapping_sub(1), bytes_per_s * BIN_S);
+            self.part = bytes_per_s * in_open.as_secs_f64();
             return;
         };
         let bins = bin - open;
-        let passed = now.since(self.counted);
-        let bytes = link.capacity(passed).as_bps_f64() / 8.0 * passed.as_secs_f64();
-        self.counted = now;
-        let per_bin = bytes / bins as f64;
+        // Up to the end of the last closed bin, and not to the event that came after it: packets come at other
+        // places within their bins, and a steady link would seem to waver.
+        let part = carried(in_open, link);
+        let per_bin = (self.part + carried(passed, link) - part) / bins as f64;
+        self.part = part;
         if bins > LAGS as u64 {
             // Nothing came for longer than any loop: what was ordered is not on its way any more.
             self.ordered.fill(0.0);
@@ -310,6 +316,11 @@ impl Adaptive {
         self.least[1] = self.least[1].min(self.lag);
         self.tau_bins = self.least[0].min(self.least[1]);
     }
+}
+
+/// Bytes that the link could have carried in the last `window`.
+fn carried(window: Duration, link: &mut impl LinkView) -> f64 {
+    if window.is_zero() { 0.0 } else { link.capacity(window).as_bps_f64() / 8.0 * window.as_secs_f64() }
 }
 
 /// The place of bin number `bin` in a ring of so many, a power of two: numbers may wrap around.

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use brakelight_core::ecn::{Ecn, Encoding, Mark};
 use brakelight_core::parameters::Parameters;
 use brakelight_core::queue::Queue;
+use brakelight_core::time::Time;
 use brakelight_core::units::Rate;
 use brakelight_testkit::packet::Sample;
 
@@ -69,6 +70,22 @@ fn a_burst_moves_the_target_rate_by_what_it_adds_to_the_mean() {
     // Ten milliseconds later nothing is left of what was: nine wait, and the second packet ordered two.
     bench.leave(ms(11)).unwrap();
     near(bench.shown("outstanding_bytes"), 9.0 * 1500.0 + 3000.0);
+}
+
+/// Packets pass at any place within a bin of 2 ms.
+#[test]
+fn a_steady_link_is_forecast_without_an_error_whenever_packets_pass() {
+    let mut bench = adaptive(&[("loop_delay", "40ms")]);
+    bench.link.capacity = Rate::from_mbps(60);
+    for packet in 0..20_000_u64 {
+        // 170 us, and every third time as much again.
+        let now = Time::from_nanos(170_000 * (packet + packet / 3));
+        bench.arrive(now, Encoding::Abc, Ecn::Ect1);
+        bench.leave(now).unwrap();
+    }
+    let error = bench.shown("forecast_error_bytes");
+    assert!(error < 0.01, "{error} bytes");
+    near(bench.shown("capacity_bps"), 60e6);
 }
 
 #[test]
