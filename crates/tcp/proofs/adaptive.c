@@ -45,11 +45,6 @@ static inline __u64 adaptive_ordered(const struct adaptive *a, __u64 now_ns);
     ensures clock_in_order: a->smoothed_ns >= \old(a->smoothed_ns) && a->smoothed_ns >= now_ns; */
 static inline void adaptive_smooth(struct adaptive *a, __u64 now_ns, __u64 outstanding);
 
-/*@ assigns \nothing;
-    ensures at_most_the_largest: \result <= 35184372088832;
-    ensures none_if_full: buffer != 0 && waiting >= buffer ==> \result == 0; */
-static inline __u64 adaptive_room(__u64 buffer, __u64 waiting);
-
 /*@ requires valid: \valid_read(a);
     requires tau: 1 <= a->tau <= 200;
     requires amounts: a->mu <= 70368744177 && a->error <= 70368744177664 && a->outstanding <= 9007199254740992;

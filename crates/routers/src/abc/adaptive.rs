@@ -105,6 +105,7 @@ const SMOOTHED_OVER_TAU: f64 = 0.25;
 pub(super) const LEAST_SHARE: f64 = 1.0 / 16.0;
 /// delta over tau: above the 2/3 of abc20's theorem.
 const DELTA_OVER_TAU: f64 = 0.7;
+const TAU_OVER_DELTA: f64 = 1.0 / DELTA_OVER_TAU;
 /// What a packet counts of a buffer that is given in packets.
 const PACKET: Bytes = Bytes(1500);
 
@@ -197,7 +198,7 @@ impl Adaptive {
         let cushion = self.cushion * (tau_s / CUSHION_TAU_S).max(LEAST_CUSHION);
         let wanted = self.forecast.mu() * tau_s + cushion * self.forecast.error();
         // What is ordered within tau beyond what is aimed at; below zero where too much is outstanding.
-        let more = (wanted - self.outstanding_bytes) / DELTA_OVER_TAU;
+        let more = (wanted - self.outstanding_bytes) * TAU_OVER_DELTA;
         let room = self.buffer_bytes - waiting.as_f64();
         let more = if more < room { more } else { room };
         (8.0 * self.forecast.mu(), 8.0 * (aim + more / tau_s))
