@@ -6,7 +6,8 @@
  *
  *   O   = q + P                                    outstanding: what waits, and what is on its way
  *   m   = a mean of O over the last tau / 4        m' = (O - m) / (tau / 4)
- *   O*  = mu tau + c e max(tau / 100 ms, 0.7)      what the link is expected to serve in tau, and a cushion
+ *   O*  = mu tau + c e g(tau)                      what the link is expected to serve in tau, and a cushion
+ *   g   = max(tau / 100 ms, 0.7) up to 110 ms, then max(1.1 - 1.5 (tau / 100 ms - 1.1), -0.2)
  *   tr  = eta mu - (m - O*) / delta                in place of abc20 eq.1; delta = 0.7 tau
  *   tr <= eta mu + (B - q) / tau                   what the buffer has room for
  *   f   = min(max(tr / (2 cr), 1/16), 1)                      abc20 eq.2
@@ -57,10 +58,16 @@
 #define LEAST_ERROR (1ULL << AMOUNT_BITS)
 /* Bins of capacity that are remembered: the longest window and one loop delay. */
 #define HISTORY 1024
-/* c in per cent; the loop delay for which it is meant, in bins; the least share of it, in per cent. */
-#define CUSHION_PERCENT 100
-#define CUSHION_TAU 50
+/*
+ * c e in per cent of e: what each bin of the loop's delay adds, and the least; from the bins of 110 ms on what
+ * each takes away, and the least below zero.
+ */
+#define CUSHION_RISE_PERCENT 2
 #define LEAST_CUSHION_PERCENT 70
+#define MOST_CUSHION_PERCENT 110
+#define MOST_CUSHION_TAU 55
+#define CUSHION_FALL_PERCENT 3
+#define LONG_CUSHION_PERCENT 20
 /* tau over the time over which what is outstanding is smoothed. */
 #define TAU_OVER_SMOOTHED 4
 /* 1 / the least share of accelerates. */
@@ -438,6 +445,22 @@ static __always_inline void adaptive_smooth(struct adaptive *a, __u64 now_ns, __
 	a->smoothed_ns = max_u64(a->smoothed_ns, now_ns);
 }
 
+/* O* as an amount. */
+static __always_inline __u64 adaptive_wanted(const struct adaptive *a)
+{
+	__u64 served = a->mu * a->tau, percent, fall;
+
+	if (a->tau <= MOST_CUSHION_TAU) {
+		percent = max_u64(CUSHION_RISE_PERCENT * a->tau, LEAST_CUSHION_PERCENT);
+		return served + divide_small(a->error * percent, 100);
+	}
+	fall = CUSHION_FALL_PERCENT * (a->tau - MOST_CUSHION_TAU);
+	if (fall <= MOST_CUSHION_PERCENT)
+		return served + divide_small(a->error * (MOST_CUSHION_PERCENT - fall), 100);
+	percent = min_u64(fall - MOST_CUSHION_PERCENT, LONG_CUSHION_PERCENT);
+	return served - min_u64(divide_small(a->error * percent, 100), served);
+}
+
 /* What the buffer has room for behind a packet, as an amount; as much as matters where no buffer is known. */
 static __always_inline __u64 adaptive_room(__u64 buffer, __u64 waiting)
 {
@@ -454,8 +477,7 @@ static __always_inline __u64 adaptive_target(const struct adaptive *a, __u64 eta
 {
 	__u64 tau = a->tau;
 	__u64 aim = (a->mu * eta) >> SHARE_BITS;
-	__u64 percent = max_u64(divide(100 * tau, CUSHION_TAU), LEAST_CUSHION_PERCENT) * CUSHION_PERCENT;
-	__u64 wanted = a->mu * tau + divide(a->error * percent, 10000);
+	__u64 wanted = adaptive_wanted(a);
 	bool above = a->outstanding > wanted;
 	__u64 off = above ? a->outstanding - wanted : wanted - a->outstanding;
 	__u64 drain = divide(off * 10, DELTA_OVER_TAU_TENTHS * tau);

@@ -8,7 +8,8 @@
 //! ```text
 //! O   = q + P                                    outstanding: what waits, and what is on its way
 //! m   = a mean of O over the last tau / 4        m' = (O - m) / (tau / 4)
-//! O*  = mu tau + c e max(tau / 100 ms, 0.7)      what the link is expected to serve in tau, and a cushion
+//! O*  = mu tau + c e g(tau)                      what the link is expected to serve in tau, and a cushion
+//! g   = max(tau / 100 ms, 0.7) up to 110 ms, then max(1.1 - 1.5 (tau / 100 ms - 1.1), -0.2)
 //! tr  = eta mu - (m - O*) / delta                in place of abc20 eq.1; delta = 0.7 tau
 //! tr <= eta mu + (B - q) / tau                   what the buffer has room for
 //! f   = min(max(tr / (2 cr), 1/16), 1)                      abc20 eq.2
@@ -25,6 +26,12 @@
 //! | c | `cushion` | 1 | 1 | mean errors that may wait where tau is 100 ms |
 //! | eta | `eta` | 1 | 1 | abc20 has 0.98 |
 //! | cr | - | | | as in abc20 |
+//!
+//! # The cushion
+//!
+//! e is an error over one tau, so it grows with tau. Up to 110 ms the cushion grows with tau once more, since
+//! on longer loops a link's use hangs more on what waits. On still longer ones the errors are as large as what
+//! a link carries in many milliseconds, and a queue of them is too long: there a forecast is lowered a little.
 //!
 //! # Bursts
 //!
@@ -95,10 +102,15 @@ const BETTER: f64 = 0.8;
 /// The shortest window of the forecast, and the loop delay that counts at least for the longest, in bins.
 const SHORTEST_WINDOW: usize = 2;
 const LEAST_FOR_WINDOW: usize = 10;
-/// The loop delay at which `cushion` mean errors may wait: on longer loops more, since there a link's use
-/// hangs more on what waits, on shorter ones less, but no less than this share of them.
+/// The loop delay at which `cushion` mean errors may wait: on shorter ones less, but no less than this share of
+/// them.
 const CUSHION_TAU_S: f64 = 0.1;
 const LEAST_CUSHION: f64 = 0.7;
+/// The most of them, on a loop of 110 ms; by how much less on one that is longer by `CUSHION_TAU_S`; and the end
+/// of that.
+const MOST_CUSHION: f64 = 1.1;
+const CUSHION_FALL: f64 = 1.5;
+const LONG_CUSHION: f64 = -0.2;
 /// The time over which what is outstanding is smoothed, over tau.
 const SMOOTHED_OVER_TAU: f64 = 0.25;
 /// The least share of accelerates.
@@ -195,7 +207,7 @@ impl Adaptive {
         let tau_s = self.tau_bins as f64 * BIN_S;
         let aim = self.eta * self.forecast.mu();
         self.smooth(now, waiting.as_f64() + self.ordered_within_tau(now), tau_s);
-        let cushion = self.cushion * (tau_s / CUSHION_TAU_S).max(LEAST_CUSHION);
+        let cushion = self.cushion * cushion_share(tau_s);
         let wanted = self.forecast.mu() * tau_s + cushion * self.forecast.error();
         // What is ordered within tau beyond what is aimed at; below zero where too much is outstanding.
         let more = (wanted - self.outstanding_bytes) * TAU_OVER_DELTA;
@@ -316,6 +328,16 @@ impl Adaptive {
         }
         self.least[1] = self.least[1].min(self.lag);
         self.tau_bins = self.least[0].min(self.least[1]);
+    }
+}
+
+/// Returns g, the share of the cushion at a loop delay of `tau_s`.
+fn cushion_share(tau_s: f64) -> f64 {
+    let loops = tau_s / CUSHION_TAU_S;
+    if loops <= MOST_CUSHION {
+        loops.max(LEAST_CUSHION)
+    } else {
+        (MOST_CUSHION - CUSHION_FALL * (loops - MOST_CUSHION)).max(LONG_CUSHION)
     }
 }
 

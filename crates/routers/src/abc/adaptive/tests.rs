@@ -54,6 +54,13 @@ fn what_is_ordered_beyond_the_link_s_rate_finds_room_in_the_buffer() {
     near(bench.shown("target_rate_bps"), 8.0 * (1.5e6 + 9_000.0 / 0.04));
 }
 
+#[test]
+fn the_cushion_grows_with_the_loop_s_delay_up_to_110_ms_and_then_falls() {
+    for (tau_s, share) in [(0.002, 0.7), (0.07, 0.7), (0.1, 1.0), (0.11, 1.1), (0.15, 0.5), (0.2, -0.2), (0.4, -0.2)] {
+        near(super::cushion_share(tau_s), share);
+    }
+}
+
 /// tau = 40 ms, so what is outstanding is smoothed over 10 ms.
 #[test]
 fn a_burst_moves_the_target_rate_by_what_it_adds_to_the_mean() {
