@@ -25,12 +25,12 @@ struct Law {
 
 /// `struct departure` of `kmod/marking.h`.
 #[repr(C)]
-struct Departure {
-    now_ns: u64,
-    sojourn_ns: u64,
-    backlog: u64,
-    bytes: u32,
-    ecn: u8,
+pub(crate) struct Departure {
+    pub(crate) now_ns: u64,
+    pub(crate) sojourn_ns: u64,
+    pub(crate) backlog: u64,
+    pub(crate) bytes: u32,
+    pub(crate) ecn: u8,
 }
 
 unsafe extern "C" {

@@ -47,7 +47,7 @@ unsafe extern "C" {
 
 const ONE: f64 = (1_u32 << 20) as f64;
 
-fn settings(rate: Rate, eta: f64, buffer: u64) -> router_settings {
+pub(super) fn settings(rate: Rate, eta: f64, buffer: u64) -> router_settings {
     router_settings {
         mu: rate.bps() / 8,
         eta: (eta * ONE) as u64,
@@ -60,7 +60,7 @@ fn settings(rate: Rate, eta: f64, buffer: u64) -> router_settings {
 }
 
 /// C state of so many bytes; zero is its start.
-fn state(bytes: usize) -> Vec<u64> {
+pub(super) fn state(bytes: usize) -> Vec<u64> {
     vec![0; bytes.div_ceil(8)]
 }
 
@@ -164,7 +164,7 @@ fn kind(packet: Sample) -> u32 {
 }
 
 /// A link whose rate steps between 1, 1/2 and 1/4 of a rate every 700 ms, and wavers by a fifth every 3 ms.
-struct Waver {
+pub(super) struct Waver {
     random: Random,
     most: Rate,
     rate: Rate,
@@ -172,12 +172,12 @@ struct Waver {
 }
 
 impl Waver {
-    fn new(seed: u64, most: Rate) -> Self {
+    pub(super) fn new(seed: u64, most: Rate) -> Self {
         let until = Time::ZERO + Duration::from_millis(3);
         Waver { random: Random::stream(seed, "link"), most, rate: most, until }
     }
 
-    fn at(&mut self, now: Time) -> Rate {
+    pub(super) fn at(&mut self, now: Time) -> Rate {
         while self.until <= now {
             let step = [1.0, 0.25, 0.5, 1.0, 0.5][(self.until.as_nanos() / 700_000_000 % 5) as usize];
             let share = step * (0.8 + 0.4 * self.random.uniform());
