@@ -276,20 +276,17 @@ fn abc_that_tunes_itself_gives_flows_of_unequal_round_trips_like_windows() {
 }
 
 /// A loop of 40 ms must not get orders for a longer one while its delay is not known yet: the buffer holds 15 ms.
+/// With tau of 100 ms in the first 400 ms it lost 167 packets.
 #[test]
-fn a_start_in_a_shallow_buffer_loses_no_more_behind_abc_that_tunes_itself_than_behind_abc() {
-    let lost = |queue| {
-        let one = FlowSpec { rtt: Duration::from_millis(40), ..flow("abc", 1) };
-        let service = Service::Fixed(Rate::from_mbps(200));
-        let mut scenario = Bottleneck { queue, service, flows: vec![one] }.scenario();
-        scenario.links[0].buffer = Limit::Packets(250);
-        scenario.duration = Duration::from_secs(20);
-        scenario.measure_from = Duration::ZERO;
-        let run = run(&scenario, &Traces::new()).expect("a run").run;
-        run.links[0].dropped_packets
-    };
-    let [paper, adaptive] = ["abc", "abc:variant=adaptive"].map(lost);
-    assert!(adaptive <= paper, "{adaptive} packets lost, {paper} with abc");
+fn a_start_in_a_shallow_buffer_loses_few_packets_behind_abc_that_tunes_itself() {
+    let one = FlowSpec { rtt: Duration::from_millis(40), ..flow("abc", 1) };
+    let service = Service::Fixed(Rate::from_mbps(200));
+    let mut scenario = Bottleneck { queue: "abc:variant=adaptive", service, flows: vec![one] }.scenario();
+    scenario.links[0].buffer = Limit::Packets(250);
+    scenario.duration = Duration::from_secs(20);
+    scenario.measure_from = Duration::ZERO;
+    let lost = run(&scenario, &Traces::new()).expect("a run").run.links[0].dropped_packets;
+    assert!(lost <= 40, "{lost} packets");
 }
 
 /// Flows at the floor of their windows hear an accelerate now and then, so none takes the marks for spoiled

@@ -359,7 +359,8 @@ mod tests {
         // It has no loop's delay, and a forecast all the same.
         let own = [vec![1; 96], vec![0; 4], vec![7, 0, 0, 0]].concat();
         let statistics =
-            [attribute(STATS_BASIC, &[0; 16]), attribute(STATS_QUEUE, &[0; 20]), attribute(STATS_APP, &own)].concat();
+            [attribute(STATS_BASIC, &[0; 16]), attribute(STATS_QUEUE, &[0; 20]), attribute(STATS_APP, &own)]
+                .concat();
         let shown = |variant| {
             let counts = counts(&statistics, variant).unwrap();
             (counts.loop_delay_ms, counts.forecast_error_bytes)

@@ -56,7 +56,9 @@ fn what_is_ordered_beyond_the_link_s_rate_finds_room_in_the_buffer() {
 
 #[test]
 fn the_cushion_grows_with_the_loop_s_delay_up_to_110_ms_and_then_falls() {
-    for (tau_s, share) in [(0.002, 0.7), (0.07, 0.7), (0.1, 1.0), (0.11, 1.1), (0.15, 0.5), (0.2, -0.2), (0.4, -0.2)] {
+    for (tau_s, share) in
+        [(0.002, 0.7), (0.07, 0.7), (0.1, 1.0), (0.11, 1.1), (0.15, 0.5), (0.2, -0.2), (0.4, -0.2)]
+    {
         near(super::cushion_share(tau_s), share);
     }
 }

@@ -197,7 +197,7 @@ struct Tally {
     /// Packets with different marks; at which tau differs.
     differ: u64,
     tau_apart: u64,
-    /// The sum of the differences of f, and the largest.
+    /// The sum of the differences of f, and the largest where tau is the same.
     f_sum: f64,
     f: f64,
     /// The largest difference of mu, over mu; of m and of e, over what the link carries in tau.
@@ -233,11 +233,11 @@ impl Tally {
         self.differ += u64::from(by_core != by_program);
         let f = (inspect(core, "f") - programs.f()).abs();
         self.f_sum += f;
-        self.f = self.f.max(f);
         if inspect(core, "loop_delay_ms") != programs.loop_delay_ms() {
             self.tau_apart += 1;
             return;
         }
+        self.f = self.f.max(f);
         let [mu, outstanding] = programs.shown();
         let by_core = inspect(core, "capacity_bps") / 8.0;
         let served = by_core * programs.loop_delay_ms() / 1e3;
