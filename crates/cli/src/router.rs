@@ -20,13 +20,15 @@ pub enum Command {
     Qdisc(qdisc::Command),
 }
 
-/// The rule for the target rate.
+/// The rule by which packets are marked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Variant {
     /// The paper's equation 1
     Paper,
     /// The self-tuning rule, which measures its link and its loop
     Adaptive,
+    /// CE for senders of L4S, by the link's rate
+    L4s,
 }
 
 impl From<Variant> for settings::Variant {
@@ -34,18 +36,30 @@ impl From<Variant> for settings::Variant {
         match variant {
             Variant::Paper => settings::Variant::Paper,
             Variant::Adaptive => settings::Variant::Adaptive,
+            Variant::L4s => settings::Variant::L4s,
         }
     }
 }
 
 impl Variant {
-    /// Refuses options of the paper's rule beside another: each with its name, and whether it was given.
-    fn refuse(self, of_paper: &[(&str, bool)]) -> Result<(), Failure> {
-        match of_paper.iter().find(|(_, given)| *given) {
-            Some((name, _)) if self == Variant::Adaptive => Err(Failure::input(format!(
-                "--{name} is a constant of `--variant paper`; the self-tuning rule measures its link and its loop instead"
-            ))),
-            _ => Ok(()),
+    /// Refuses options of the paper's rule beside another, and those of both rules for ABC's marks beside the
+    /// one for L4S: each with its name, and whether it was given.
+    fn refuse(self, of_paper: &[(&str, bool)], of_abc: &[(&str, bool)]) -> Result<(), Failure> {
+        let given = |options: &[(&str, bool)]| {
+            options.iter().find(|(_, given)| *given).map(|(name, _)| (*name).to_string())
+        };
+        match self {
+            Variant::Paper => Ok(()),
+            Variant::Adaptive => given(of_paper).map_or(Ok(()), |name| {
+                Err(Failure::input(format!(
+                    "--{name} is a constant of `--variant paper`; the self-tuning rule measures its link and its loop instead"
+                )))
+            }),
+            Variant::L4s => given(of_paper).or_else(|| given(of_abc)).map_or(Ok(()), |name| {
+                Err(Failure::input(format!(
+                    "--{name} belongs to ABC's marks, `--variant paper` or `adaptive`; the rule for L4S has nothing to set"
+                )))
+            }),
         }
     }
 }
@@ -71,16 +85,16 @@ pub struct Attach {
     /// A device by which they leave; may be repeated [default: every other device]
     #[arg(long, value_name = "DEV")]
     pub out: Vec<String>,
-    /// Give flows that do not speak ABC a separate queue
+    /// Give flows that do not speak ABC, or L4S with `l4s`, a separate queue
     #[arg(long)]
     pub dual: bool,
     /// The buffer of each queue; a packet counts as 1514 bytes
     #[arg(long, value_name = "SIZE", default_value = "250pkt", value_parser = positive_buffer, allow_hyphen_values = true)]
     pub buffer: Limit,
-    /// The rule for the target rate
+    /// The rule by which packets are marked
     #[arg(long, default_value = "paper", value_enum)]
     pub variant: Variant,
-    /// eta, target utilization [default: 0.98; 1 for `adaptive`]
+    /// eta, target utilization; not with `l4s` [default: 0.98; 1 for `adaptive`]
     #[arg(long, value_name = "SHARE", value_parser = eta, allow_hyphen_values = true)]
     pub eta: Option<f64>,
     /// delta, time in which a queue above the target drains; `paper` only [default: 133ms]
@@ -110,7 +124,7 @@ pub fn execute(command: &Command) -> Result<(), Failure> {
         Command::Qdisc(command) => return qdisc::execute(command),
     };
     let of_paper = [("target", arguments.target.is_some()), ("delta", arguments.delta.is_some())];
-    arguments.variant.refuse(&of_paper)?;
+    arguments.variant.refuse(&of_paper, &[("eta", arguments.eta.is_some())])?;
     #[cfg(feature = "bpf")]
     return kernel::attach(arguments);
     #[cfg(not(feature = "bpf"))]

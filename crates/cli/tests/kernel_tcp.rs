@@ -386,6 +386,57 @@ fn the_rule_that_tunes_itself_finds_the_loop_s_delay_and_lets_little_wait() {
     }
 }
 
+/// Prague over QUIC, behind the emulator's 20 ms each way. It sends ECT(1) and answers CE as L4S does.
+#[test]
+fn the_law_for_l4s_marks_what_a_real_sender_answers() {
+    if let Some(reason) = missing() {
+        brakelight_testkit::skip("kernel: the law for L4S in the eBPF router", reason);
+        return;
+    }
+    let mut row = Row::new();
+    let program = env!("CARGO_BIN_EXE_brakelight");
+    run(&format!("ip -n {} route add 100.64.0.0/14 via 10.77.1.1", row.names[1]));
+    run(&format!("ip netns exec {} sh -c 'echo 1 > /proc/sys/net/ipv4/ip_forward'", row.names[0]));
+    let mut command = row.within(1, program, &["router", "attach", "ra", "--rate", "20Mbps"]);
+    command.args(["--variant", "l4s", "--interval", "300ms", "--format", "json"]).stderr(Stdio::null());
+    let attached = row.start(command);
+    let lines = Lines::of(row.running[attached].stdout.take().unwrap());
+    next_sample(&lines);
+    let mut server = row.within(2, program, &["perf-server", "--quiet", "--listen", "10.77.2.2:4433"]);
+    server.stderr(Stdio::null());
+    row.start(server);
+    let send =
+        ["emulate", "--nat", "--delay", "20ms", "--", program, "perf", "10.77.2.2", "--controller", "prague"];
+    let mut sender = row.within(0, program, &send);
+    sender.args(["--duration", "5m"]).stderr(Stdio::null()).env_remove("SUDO_UID");
+    row.start(sender);
+    // Where the machine stalls its marks come late. So this waits for fifteen samples in a row.
+    let begin = Instant::now();
+    let mut samples = VecDeque::new();
+    loop {
+        samples.push_back(next_sample(&lines));
+        if samples.len() < 15 {
+            continue;
+        }
+        let all =
+            |of: &str| -> Vec<f64> { samples.iter().map(|sample| sample[of].as_f64().unwrap()).collect() };
+        let median = |of: &str| {
+            let mut values = all(of);
+            values.sort_by(f64::total_cmp);
+            values[values.len() / 2]
+        };
+        let marked = all("turned_packets");
+        let (mbps, p95_ms, marked) = (median("mbps"), median("delay_p95_ms"), marked[14] - marked[0]);
+        // The buffer holds 150 ms. A sender that stalls loses more than half of the rate, and gets it back by a
+        // packet each round trip.
+        if mbps > 5.0 && p95_ms < 30.0 && marked > 0.0 {
+            break;
+        }
+        assert!(begin.elapsed() < PATIENCE, "{mbps} Mbit/s, {p95_ms} ms, {marked} marked");
+        samples.pop_front();
+    }
+}
+
 #[test]
 fn what_is_pinned_outlives_the_command_and_goes_when_told() {
     if let Some(reason) = missing() {

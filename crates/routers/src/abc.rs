@@ -176,9 +176,10 @@ impl<P: Packet> Abc<P> {
     /// Returns an empty queue.
     pub fn new(config: &Config, place: &Place) -> Self {
         let rules = config.rules();
+        let limit = config.limit.unwrap_or(place.limit);
         Abc {
             rules,
-            limit: config.limit.unwrap_or(place.limit),
+            limit,
             encoding: config.reading(),
             target_s: config.target.as_secs_f64(),
             per_delta: 1.0 / config.delta.as_secs_f64(),
@@ -190,7 +191,7 @@ impl<P: Packet> Abc<P> {
             token: rules.start,
             integral: config.integral.map(|integral| Integral::new(integral, config.delta)),
             adaptive: (config.variant == Variant::Adaptive)
-                .then(|| Box::new(Adaptive::new(rules.eta, config.cushion, config.loop_delay))),
+                .then(|| Box::new(Adaptive::new(rules.eta, config.cushion, config.loop_delay, limit))),
             last: Control::default(),
             bursts: Bursts::default(),
             config: config.clone(),

@@ -275,6 +275,20 @@ fn abc_that_tunes_itself_gives_flows_of_unequal_round_trips_like_windows() {
     assert!((0.5..2.0).contains(&ratio), "the window of the shorter round trip is {ratio:.2} of the other's");
 }
 
+/// A loop of 40 ms must not get orders for a longer one while its delay is not known yet: the buffer holds 15 ms.
+/// With tau of 100 ms in the first 400 ms it lost 167 packets.
+#[test]
+fn a_start_in_a_shallow_buffer_loses_few_packets_behind_abc_that_tunes_itself() {
+    let one = FlowSpec { rtt: Duration::from_millis(40), ..flow("abc", 1) };
+    let service = Service::Fixed(Rate::from_mbps(200));
+    let mut scenario = Bottleneck { queue: "abc:variant=adaptive", service, flows: vec![one] }.scenario();
+    scenario.links[0].buffer = Limit::Packets(250);
+    scenario.duration = Duration::from_secs(20);
+    scenario.measure_from = Duration::ZERO;
+    let lost = run(&scenario, &Traces::new()).expect("a run").run.links[0].dropped_packets;
+    assert!(lost <= 40, "{lost} packets");
+}
+
 /// Flows at the floor of their windows hear an accelerate now and then, so none takes the marks for spoiled
 /// and leaves itself to its second window, which would fill the buffer.
 #[test]

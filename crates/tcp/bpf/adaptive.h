@@ -6,8 +6,10 @@
  *
  *   O   = q + P                                    outstanding: what waits, and what is on its way
  *   m   = a mean of O over the last tau / 4        m' = (O - m) / (tau / 4)
- *   O*  = mu tau + c e max(tau / 100 ms, 0.7)      what the link is expected to serve in tau, and a cushion
+ *   O*  = mu tau + c e g(tau)                      what the link is expected to serve in tau, and a cushion
+ *   g   = max(tau / 100 ms, 0.7) up to 110 ms, then max(1.1 - 1.5 (tau / 100 ms - 1.1), -0.2)
  *   tr  = eta mu - (m - O*) / delta                in place of abc20 eq.1; delta = 0.7 tau
+ *   tr <= eta mu + (B - q) / tau                   what the buffer has room for
  *   f   = min(max(tr / (2 cr), 1/16), 1)                      abc20 eq.2
  *
  * Time is in bins. A bin is closed in three steps, so that the long one needs no lock: `adaptive_take` notes
@@ -56,10 +58,16 @@
 #define LEAST_ERROR (1ULL << AMOUNT_BITS)
 /* Bins of capacity that are remembered: the longest window and one loop delay. */
 #define HISTORY 1024
-/* c in per cent; the loop delay for which it is meant, in bins; the least share of it, in per cent. */
-#define CUSHION_PERCENT 100
-#define CUSHION_TAU 50
+/*
+ * c e in per cent of e: what each bin of the loop's delay adds, and the least; from the bins of 110 ms on what
+ * each takes away, and the least below zero.
+ */
+#define CUSHION_RISE_PERCENT 2
 #define LEAST_CUSHION_PERCENT 70
+#define MOST_CUSHION_PERCENT 110
+#define MOST_CUSHION_TAU 55
+#define CUSHION_FALL_PERCENT 3
+#define LONG_CUSHION_PERCENT 20
 /* tau over the time over which what is outstanding is smoothed. */
 #define TAU_OVER_SMOOTHED 4
 /* 1 / the least share of accelerates. */
@@ -69,6 +77,8 @@
 
 /* The most bytes of a bin that lags are compared by: so many arrive in 2 ms at the largest mu. */
 #define MOST_PER_BIN ((1ULL << 27) - 1)
+/* The largest buffer, as an amount: 2^36 bytes. */
+#define ROOM_MAX (1ULL << 45)
 /* Bits behind the point of shares that become weights, and of those of time. */
 #define RATIO_BITS 18
 #define PASSED_BITS 24
@@ -101,8 +111,9 @@ struct adaptive {
 	__u32 least[2];
 	/* the number of the present half */
 	__u64 half;
-	/* up to when the link's capacity has been counted */
+	/* up to when the link's capacity has been counted, and the amount of it that is the open bin's */
 	__u64 counted_ns;
+	__u64 part;
 	/* bytes that arrived and that were ordered in the open bin */
 	__u64 arrived;
 	__u64 ordered_now;
@@ -115,7 +126,7 @@ struct adaptive {
 	/* m as an amount, and its time; 0 before the first */
 	__u64 outstanding;
 	__u64 smoothed_ns;
-	/* bins since the start, up to the number at which lags are compared */
+	/* bins since the start, up to the number of lags */
 	__u32 seen;
 	/* so that what follows lies alike on 32 bits */
 	__u32 unused;
@@ -143,7 +154,7 @@ static __always_inline __u64 adaptive_scale(__u64 value, __u64 share)
  */
 static __always_inline bool adaptive_take(struct adaptive *a, __u64 now_ns, __u64 mu)
 {
-	__u64 bin = divide_down(now_ns, BIN_NS);
+	__u64 bin = divide_down(now_ns, BIN_NS), begin_ns = bin * BIN_NS;
 	struct closing *c = &a->closing;
 
 	/* Clocks of processors may differ: there is no way back. */
@@ -155,12 +166,15 @@ static __always_inline bool adaptive_take(struct adaptive *a, __u64 now_ns, __u6
 		c->from = bin;
 		c->rate = divide(mu * BIN_NS, NS_PER_AMOUNT);
 	} else {
-		__u64 passed_ns = now_ns - min_u64(a->counted_ns, now_ns);
+		/* Up to the end of the last closed bin, and not to what came after it. */
+		__u64 passed_ns = begin_ns - min_u64(a->counted_ns, begin_ns);
 
 		c->bins = bin - a->bin;
-		/* Of each bin no more than two, so that the product fits. */
-		c->rate = divide(mu * min_u64(divide(passed_ns, c->bins), 2 * BIN_NS), NS_PER_AMOUNT);
+		/* Of each no more than a bin, so that the product fits. */
+		c->rate = divide(mu * min_u64(divide(passed_ns, c->bins), BIN_NS), NS_PER_AMOUNT) +
+			  divide(a->part, c->bins);
 	}
+	a->part = divide(mu * (now_ns - begin_ns), NS_PER_AMOUNT);
 	c->arrived = a->arrived;
 	c->ordered = a->ordered_now;
 	c->busy = 1;
@@ -260,7 +274,11 @@ CHECKED_ALONE int adaptive_forecast(struct adaptive *a, __u64 last)
 	return 0;
 }
 
-/* Another lag takes the present one's place where it is clearly better; tau is the least of ten seconds. */
+/*
+ * Another lag takes the present one's place where it is clearly better; tau is the least of ten seconds, and the
+ * lag itself, or FIRST_LAG where that is less, until bins of all lags have been seen: one that was wrong so early
+ * must not stay the least.
+ */
 CHECKED_ALONE int adaptive_choose_lag(struct adaptive *a, __u64 bin)
 {
 	__u64 least, half;
@@ -278,6 +296,10 @@ CHECKED_ALONE int adaptive_choose_lag(struct adaptive *a, __u64 bin)
 	}
 	if (least * BETTER_OVER < a->mismatch[(a->lag - 1) & (LAG_PLACES - 1)] * BETTER_THAN)
 		a->lag = a->best;
+	if (a->seen < LAGS) {
+		a->tau = (__u32)min_u64(a->lag, FIRST_LAG);
+		return 0;
+	}
 	half = divide_down(bin, LEAST_FOR);
 	if (half != a->half) {
 		a->least[0] = a->least[1];
@@ -369,8 +391,7 @@ CHECKED_ALONE int adaptive_close(struct adaptive *a)
 			a->carried[closed & (HISTORY - 1)] = a->carried[(closed - 1) & (HISTORY - 1)] + c->rate;
 			adaptive_judge_windows(a, closed);
 		}
-		if (a->seen >= LAGS)
-			adaptive_choose_lag(a, c->from + c->bins);
+		adaptive_choose_lag(a, c->from + c->bins);
 	}
 	bin = c->from + c->bins - 1;
 	adaptive_sum_orders(a, bin);
@@ -424,17 +445,43 @@ static __always_inline void adaptive_smooth(struct adaptive *a, __u64 now_ns, __
 	a->smoothed_ns = max_u64(a->smoothed_ns, now_ns);
 }
 
-/* The rule's target rate, in bytes per second; 0 for what is below. `eta` is a share. */
-static __always_inline __u64 adaptive_target(const struct adaptive *a, __u64 eta)
+/* O* as an amount. */
+static __always_inline __u64 adaptive_wanted(const struct adaptive *a)
+{
+	__u64 served = a->mu * a->tau, percent, fall;
+
+	if (a->tau <= MOST_CUSHION_TAU) {
+		percent = max_u64(CUSHION_RISE_PERCENT * a->tau, LEAST_CUSHION_PERCENT);
+		return served + divide_small(a->error * percent, 100);
+	}
+	fall = CUSHION_FALL_PERCENT * (a->tau - MOST_CUSHION_TAU);
+	if (fall <= MOST_CUSHION_PERCENT)
+		return served + divide_small(a->error * (MOST_CUSHION_PERCENT - fall), 100);
+	percent = min_u64(fall - MOST_CUSHION_PERCENT, LONG_CUSHION_PERCENT);
+	return served - min_u64(divide_small(a->error * percent, 100), served);
+}
+
+/* What the buffer has room for behind a packet, as an amount; as much as matters where no buffer is known. */
+static __always_inline __u64 adaptive_room(__u64 buffer, __u64 waiting)
+{
+	if (!buffer)
+		return ROOM_MAX;
+	buffer = min_u64(buffer, ROOM_MAX >> AMOUNT_BITS);
+	return (buffer - min_u64(waiting, buffer)) << AMOUNT_BITS;
+}
+
+/*
+ * The rule's target rate, in bytes per second; 0 for what is below. `eta` is a share, `room` an amount.
+ */
+static __always_inline __u64 adaptive_target(const struct adaptive *a, __u64 eta, __u64 room)
 {
 	__u64 tau = a->tau;
 	__u64 aim = (a->mu * eta) >> SHARE_BITS;
-	__u64 percent = max_u64(divide(100 * tau, CUSHION_TAU), LEAST_CUSHION_PERCENT) * CUSHION_PERCENT;
-	__u64 wanted = a->mu * tau + divide(a->error * percent, 10000);
+	__u64 wanted = adaptive_wanted(a);
 	bool above = a->outstanding > wanted;
 	__u64 off = above ? a->outstanding - wanted : wanted - a->outstanding;
 	__u64 drain = divide(off * 10, DELTA_OVER_TAU_TENTHS * tau);
-	__u64 rate = above ? aim - min_u64(drain, aim) : aim + drain;
+	__u64 rate = above ? aim - min_u64(drain, aim) : aim + min_u64(drain, divide(room, tau));
 
 	return (rate * BINS_PER_S) >> AMOUNT_BITS;
 }
@@ -468,7 +515,7 @@ static __always_inline void adaptive_depart(struct router *r, struct adaptive *a
 {
 	router_measure(r, s, now_ns, bytes);
 	adaptive_smooth(a, now_ns, (waiting << AMOUNT_BITS) + adaptive_ordered(a, now_ns));
-	r->f = adaptive_share(adaptive_target(a, s->eta), r->cr);
+	r->f = adaptive_share(adaptive_target(a, s->eta, adaptive_room(s->buffer, waiting)), r->cr);
 }
 
 #endif

@@ -2,6 +2,7 @@
 /* The arithmetic of the eBPF programs as plain C, which the tests call. */
 #include "abc.h"
 #include "adaptive.h"
+#include "l4s.h"
 #include "backlog.h"
 #include "prr.h"
 #include "router.h"
@@ -139,6 +140,40 @@ void bl_adaptive_show(const struct adaptive *adaptive, __u64 shown[2])
 {
 	shown[0] = (adaptive->mu * BINS_PER_S) >> AMOUNT_BITS;
 	shown[1] = adaptive->outstanding >> AMOUNT_BITS;
+}
+
+size_t bl_l4s_size(void)
+{
+	return sizeof(struct l4s);
+}
+
+static void l4s_advance(struct l4s *l4s, __u64 now_ns, __u64 mu)
+{
+	if (l4s_take(l4s, now_ns, mu)) {
+		l4s_close(l4s);
+		l4s_give(l4s);
+	}
+}
+
+void bl_l4s_arrive(struct l4s *l4s, __u64 now_ns, __u64 mu)
+{
+	l4s_advance(l4s, now_ns, mu);
+}
+
+/* Whether a packet of ECT(1) leaves with CE. */
+__u32 bl_l4s_depart(struct l4s *l4s, __u64 now_ns, __u64 mu, __u64 arrived_ns, __u64 waiting)
+{
+	l4s_advance(l4s, now_ns, mu);
+	l4s_serve(l4s, now_ns);
+	return l4s_marks(l4s, arrived_ns, waiting, 0);
+}
+
+/* mu in bytes per second, e and Q* in bytes. */
+void bl_l4s_show(const struct l4s *l4s, __u64 shown[3])
+{
+	shown[0] = (l4s->mu * L4S_BINS_PER_S) >> L4S_AMOUNT_BITS;
+	shown[1] = l4s_error_bytes(l4s);
+	shown[2] = l4s_may_wait(l4s, 0);
 }
 
 size_t bl_backlog_size(void)

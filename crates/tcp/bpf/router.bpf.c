@@ -16,6 +16,7 @@
 
 #include "adaptive.h"
 #include "backlog.h"
+#include "l4s.h"
 #include "router.h"
 #include "stamp.h"
 
@@ -30,9 +31,14 @@ const volatile struct router_place {
 	/* skb->priority of the two classes; 0: one queue. */
 	__u32 class_abc;
 	__u32 class_other;
-	/* Whether the target rate is that of adaptive.h. */
-	__u32 adaptive;
+	/* Whose rule marks, by these numbers. */
+	__u32 law;
 } place = { .link_header = 14 };
+
+/* router.h's, adaptive.h's, l4s.h's. */
+#define LAW_PAPER 0
+#define LAW_ADAPTIVE 1
+#define LAW_L4S 2
 
 #define TAG 0xabU
 #define TAG_SHIFT 24
@@ -52,7 +58,7 @@ struct counts {
 	/* IP bytes and payload by what this router sent: ECT(1), ECT(0), CE, and a place that stays 0 */
 	__u64 sent[4];
 	__u64 sent_payload[4];
-	/* accelerates turned into brakes */
+	/* accelerates turned into brakes; by l4s.h ECT(1) turned into CE */
 	__u64 turned;
 	__u64 not_ect;
 	__u64 f;
@@ -63,7 +69,7 @@ struct counts {
 	__u64 class_bytes[2];
 	/* packets that came merged (GRO, GSO) and got one mark for all */
 	__u64 merged;
-	/* adaptive.h: tau, and the mean error of the forecast of mu over one tau, in bytes */
+	/* adaptive.h: tau, and the mean error of the forecast of mu over one tau, in bytes; of l4s.h over H */
 	__u64 loop_delay_us;
 	__u64 forecast_error;
 	__u32 delays[DELAYS];
@@ -89,9 +95,10 @@ struct {
 	__type(value, struct locked_router);
 } bl_router SEC(".maps");
 
-/* What adaptive.h knows, and what waits; under the router's lock, but for `adaptive_close`. */
+/* What adaptive.h and l4s.h know, and what waits; under the router's lock, but for closing bins. */
 struct control_loop {
 	struct adaptive adaptive;
+	struct l4s l4s;
 	struct backlog backlog;
 };
 
@@ -173,10 +180,24 @@ static __always_inline __u32 slot_of_stamp(__u32 stamp, __u64 now)
  * Closes the bins that ended by `now`. The long part runs without the lock, under which no function may be
  * called.
  */
-static __always_inline void advance(struct locked_router *locked, struct adaptive *a, __u64 now, __u64 mu)
+static __always_inline void advance(struct locked_router *locked, struct control_loop *loop, __u64 now, __u64 mu)
 {
+	struct adaptive *a = &loop->adaptive;
+	struct l4s *l = &loop->l4s;
 	bool taken;
 
+	if (place.law == LAW_L4S) {
+		bpf_spin_lock(&locked->lock);
+		taken = l4s_take(l, now, mu);
+		bpf_spin_unlock(&locked->lock);
+		if (!taken)
+			return;
+		l4s_close(l);
+		bpf_spin_lock(&locked->lock);
+		l4s_give(l);
+		bpf_spin_unlock(&locked->lock);
+		return;
+	}
 	bpf_spin_lock(&locked->lock);
 	taken = adaptive_take(a, now, mu);
 	bpf_spin_unlock(&locked->lock);
@@ -201,9 +222,9 @@ static __always_inline void note_arrival(__u64 now, __u8 ecn, __u32 bytes)
 	loop = bpf_map_lookup_elem(&bl_loop, &zero);
 	if (!settings || !locked || !loop)
 		return;
-	advance(locked, &loop->adaptive, now, settings->mu);
+	advance(locked, loop, now, settings->mu);
 	bpf_spin_lock(&locked->lock);
-	if (ecn == ECN_ECT_1 || ecn == ECN_ECT_0)
+	if (place.law == LAW_ADAPTIVE && (ecn == ECN_ECT_1 || ecn == ECN_ECT_0))
 		adaptive_arrive(&loop->adaptive, bytes);
 	backlog_arrive(&loop->backlog, slot_of(now), bytes);
 	bpf_spin_unlock(&locked->lock);
@@ -225,7 +246,7 @@ int bl_arrive(struct __sk_buff *skb)
 	}
 	now = bpf_ktime_get_ns();
 	skb->mark = TAG << TAG_SHIFT | (other ? OTHER_BIT : 0) | ((now >> TIME_SHIFT) & TIME_MASK);
-	if (place.adaptive && !other)
+	if (place.law != LAW_PAPER && !other)
 		note_arrival(now, ecn_of(version, head), skb->len);
 	return place.shaper ? bpf_redirect(place.shaper, 0) : TC_NEXT;
 }
@@ -252,7 +273,7 @@ int bl_depart(struct __sk_buff *skb)
 	counts = bpf_map_lookup_elem(&bl_counts, &zero);
 	if (!settings || !locked || !counts)
 		return TC_NEXT;
-	if (place.adaptive) {
+	if (place.law != LAW_PAPER) {
 		loop = bpf_map_lookup_elem(&bl_loop, &zero);
 		if (!loop)
 			return TC_NEXT;
@@ -272,8 +293,10 @@ int bl_depart(struct __sk_buff *skb)
 	bucket &= DELAYS - 1;
 
 	if (loop && !other)
-		advance(locked, &loop->adaptive, now, settings->mu);
+		advance(locked, loop, now, settings->mu);
 	bpf_spin_lock(&locked->lock);
+	if (loop && place.law == LAW_L4S)
+		l4s_serve(&loop->l4s, now);
 	counts->packets++;
 	counts->bytes += skb->len;
 	counts->class_bytes[other] += skb->len;
@@ -285,13 +308,23 @@ int bl_depart(struct __sk_buff *skb)
 			/* Longer here than slots are kept. */
 			if (waiting == BACKLOG_UNKNOWN)
 				waiting = divide(settings->mu * x_us, 1000000);
-			adaptive_depart(router, &loop->adaptive, settings, now, waiting, skb->len);
-			counts->loop_delay_us = adaptive_loop_delay_us(&loop->adaptive);
-			counts->forecast_error = adaptive_error_bytes(&loop->adaptive);
+			if (place.law == LAW_L4S) {
+				router_measure(router, settings, now, skb->len);
+				counts->forecast_error = l4s_error_bytes(&loop->l4s);
+				if (ecn == ECN_ECT_1 &&
+				    l4s_marks(&loop->l4s, now - x_us * 1000, waiting, place.link_header)) {
+					ecn = ECN_CE;
+					counts->turned++;
+				}
+			} else {
+				adaptive_depart(router, &loop->adaptive, settings, now, waiting, skb->len);
+				counts->loop_delay_us = adaptive_loop_delay_us(&loop->adaptive);
+				counts->forecast_error = adaptive_error_bytes(&loop->adaptive);
+			}
 		} else {
 			router_depart(router, settings, now, x_us, skb->len);
 		}
-		if (ecn == ECN_ECT_1 || ecn == ECN_ECT_0) {
+		if (place.law != LAW_L4S && (ecn == ECN_ECT_1 || ecn == ECN_ECT_0)) {
 			kept = router_take_token(router, settings, ecn == ECN_ECT_1);
 			if (loop && kept)
 				adaptive_order(&loop->adaptive, skb->len);

@@ -33,6 +33,8 @@ struct router_settings {
 	__u64 delta_us;
 	__u64 target_us;
 	__u64 window_ns;
+	/* bytes that may wait; 0: not known. Of adaptive.h alone. */
+	__u64 buffer;
 };
 
 struct passed {

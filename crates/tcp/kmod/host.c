@@ -29,6 +29,25 @@ __u32 bl_module_leave(struct router *router, struct adaptive *adaptive, const st
 	return mark == ABC_LEAVES_TURNED ? abc_turned_ecn(proxied) : departure->ecn;
 }
 
+size_t bl_module_l4s_size(void)
+{
+	return sizeof(struct l4s);
+}
+
+void bl_module_enter_l4s(struct l4s *l4s, __u64 mu, __u64 now_ns)
+{
+	abc_advance_l4s(l4s, now_ns, mu);
+}
+
+/* The ECN field that a packet leaves with by the law for L4S senders, on a link that adds no bytes. */
+__u32 bl_module_leave_l4s(struct router *router, struct l4s *l4s, const struct router_settings *settings,
+			  const struct departure *departure)
+{
+	enum abc_mark mark = abc_leave_l4s(router, l4s, settings, 0, departure);
+
+	return mark == ABC_LEAVES_TURNED ? ABC_CE : departure->ecn;
+}
+
 __u64 bl_module_loop_delay_us(const struct adaptive *adaptive)
 {
 	return adaptive_loop_delay_us(adaptive);

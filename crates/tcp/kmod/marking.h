@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
  * What ABC's router does to the packet that leaves, in both encodings of abc20 4.2: the readings of
- * `brakelight-routers`'s `abc.rs`, with the arithmetic of ../bpf/router.h. No kernel in here: the tests
- * compile it too.
+ * `brakelight-routers`'s `abc.rs`, with the arithmetic of ../bpf/router.h. And what its router for L4S senders
+ * does, by ../bpf/l4s.h. No kernel in here: the tests compile it too.
  */
 #ifndef BRAKELIGHT_MARKING_H
 #define BRAKELIGHT_MARKING_H
 
 #include "adaptive.h"
+#include "l4s.h"
 #include "router.h"
 
 /* rfc3168 5 */
@@ -100,6 +101,33 @@ static inline enum abc_mark abc_leave(struct router *r, struct adaptive *a, cons
 	if (abc_is_brake(proxied, d->ecn)) {
 		router_take_token(r, s, false);
 		return ABC_LEAVES_BRAKE;
+	}
+	return d->ecn == ABC_CE ? ABC_LEAVES_CE : ABC_LEAVES_OTHER;
+}
+
+/* Closes the bins of l4s.h that ended by `now_ns`: whatever arrives or leaves does. */
+static inline void abc_advance_l4s(struct l4s *l, __u64 now_ns, __u64 mu)
+{
+	if (!l4s_take(l, now_ns, mu))
+		return;
+	l4s_close(l);
+	l4s_give(l);
+}
+
+/*
+ * By the law of l4s.h, on a link that adds `overhead` bytes to a packet: an ECT(1) that stays one leaves as
+ * accelerate does, and one that is marked CE is turned.
+ */
+static inline enum abc_mark abc_leave_l4s(struct router *r, struct l4s *l, const struct router_settings *s,
+					  __u32 overhead, const struct departure *d)
+{
+	router_measure(r, s, d->now_ns, d->bytes);
+	abc_advance_l4s(l, d->now_ns, s->mu);
+	l4s_serve(l, d->now_ns);
+	if (d->ecn == ABC_ECT_1) {
+		__u64 arrived_ns = d->now_ns - d->sojourn_ns;
+
+		return l4s_marks(l, arrived_ns, d->backlog, overhead) ? ABC_LEAVES_TURNED : ABC_LEAVES_ACCELERATE;
 	}
 	return d->ecn == ABC_CE ? ABC_LEAVES_CE : ABC_LEAVES_OTHER;
 }

@@ -20,19 +20,22 @@ enum {
 	TCA_ABC_LIMIT,
 	/* u32, bytes; 0: no such limit. One of the two there must be. */
 	TCA_ABC_LIMIT_BYTES,
-	/* u32, microseconds: d_t, at most 100 s; refused with ABC_ADAPTIVE */
+	/* u32, microseconds: d_t, at most 100 s; of ABC_PAPER alone */
 	TCA_ABC_TARGET,
-	/* u32, microseconds: delta, 1 to 100 s; refused with ABC_ADAPTIVE */
+	/* u32, microseconds: delta, 1 to 100 s; of ABC_PAPER alone */
 	TCA_ABC_DELTA,
 	/* u32, microseconds: T, 1 ms to 10 s */
 	TCA_ABC_WINDOW,
-	/* u32, 2^-20: eta, 0.1 to 1. The default is the variant's, and another variant brings its own. */
+	/*
+	 * u32, 2^-20: eta, 0.1 to 1. The default is the variant's, and another variant brings its own. Refused
+	 * with ABC_L4S.
+	 */
 	TCA_ABC_ETA,
-	/* u32, 2^-20 tokens: tokenLimit, above 1 */
+	/* u32, 2^-20 tokens: tokenLimit, above 1; refused with ABC_L4S */
 	TCA_ABC_TOKEN_LIMIT,
-	/* u8, enum abc_encoding */
+	/* u8, enum abc_encoding; refused with ABC_L4S */
 	TCA_ABC_ENCODING,
-	/* u8, enum abc_delay; refused with ABC_ADAPTIVE */
+	/* u8, enum abc_delay; of ABC_PAPER alone */
 	TCA_ABC_DELAY,
 	/* u8, enum abc_variant */
 	TCA_ABC_VARIANT,
@@ -57,27 +60,29 @@ enum abc_delay {
 	ABC_SOJOURN,
 };
 
-/* The rule for the target rate. */
+/* The rule by which packets are marked. */
 enum abc_variant {
 	/* the paper's, by target and delta; eta is 0.98 */
 	ABC_PAPER,
 	/* the one that measures its link and its loop; eta is 1 */
 	ABC_ADAPTIVE,
+	/* CE for senders of L4S, by the link's rate */
+	ABC_L4S,
 };
 
 /* TCA_XSTATS. Fields may be added at the end. */
 struct tc_abc_xstats {
-	/* packets that left as accelerate */
+	/* packets that left as accelerate; with ABC_L4S as ECT(1) */
 	__u64 accelerates;
-	/* that came as accelerate and left as brake */
+	/* that came as accelerate and left as brake; with ABC_L4S as CE */
 	__u64 turned;
 	/* that came as brake already */
 	__u64 brakes;
 	/* that came as CE, where CE is no brake */
 	__u64 ce;
-	/* Not-ECT, and what is not IP */
+	/* Not-ECT, and what is not IP; with ABC_L4S ECT(0), too */
 	__u64 others;
-	/* that should have left as brake, when there was no memory to write it */
+	/* that should have been turned, when there was no memory to write it */
 	__u64 unwritten;
 	/* sum of f over accelerates and brakes, 2^-20 */
 	__u64 shares;
@@ -96,7 +101,7 @@ struct tc_abc_xstats {
 	__u32 sojourn_max_us;
 	/* with ABC_ADAPTIVE: tau, the loop's delay as it is estimated; 0 before the first packet */
 	__u32 loop_delay_us;
-	/* and the mean error of the forecast of mu over one tau, in bytes */
+	/* the mean error of the forecast of mu, in bytes; with ABC_ADAPTIVE over one tau, with ABC_L4S over 40 ms */
 	__u32 forecast_error;
 };
 

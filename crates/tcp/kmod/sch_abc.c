@@ -4,8 +4,8 @@
  * it as eBPF.
  *
  * A drop-tail FIFO that marks what leaves. router.h has f and the bucket, adaptive.h a target rate that tunes
- * itself, marking.h what becomes of a packet, capacity.h where mu comes from when nobody gives it; here are
- * the queue, the clock and rtnetlink.
+ * itself, l4s.h a law for senders of L4S, marking.h what becomes of a packet, capacity.h where mu comes from
+ * when nobody gives it; here are the queue, the clock and rtnetlink.
  *
  *   rate and shape      the qdisc is the link, and packets leave by its clock
  *   rate alone          the parent class or the device is the link, of a known rate
@@ -64,6 +64,9 @@ MODULE_PARM_DESC(limit, "buffer, in packets (default 250)");
 static bool adaptive;
 module_param(adaptive, bool, 0644);
 MODULE_PARM_DESC(adaptive, "the target rate tunes itself, without target_us, delta_us and sojourn (default N)");
+static bool l4s;
+module_param(l4s, bool, 0644);
+MODULE_PARM_DESC(l4s, "CE for senders of L4S, without target_us, delta_us, sojourn, eta_permille and proxied (default N)");
 static unsigned int target_us = TARGET_US;
 module_param(target_us, uint, 0644);
 MODULE_PARM_DESC(target_us, "d_t: delay below which nothing is drained (default 50000)");
@@ -75,7 +78,7 @@ module_param(window_us, uint, 0644);
 MODULE_PARM_DESC(window_us, "T: window over which rates are measured (default 20000)");
 static unsigned int eta_permille;
 module_param(eta_permille, uint, 0644);
-MODULE_PARM_DESC(eta_permille, "eta: share of mu to aim at; 0: 980, and 1000 with adaptive (default 0)");
+MODULE_PARM_DESC(eta_permille, "eta: share of mu to aim at; 0: 980, and 1000 with adaptive and l4s (default 0)");
 static unsigned int token_limit = 5;
 module_param(token_limit, uint, 0644);
 MODULE_PARM_DESC(token_limit, "the most tokens the bucket holds (default 5)");
@@ -99,13 +102,14 @@ struct abc_settings {
 	bool shape;
 	bool proxied;
 	bool sojourn;
-	bool adaptive;
+	enum abc_variant variant;
 };
 
-/* 64 kB for the window's departures, and 13 kB for the rule that tunes itself. */
+/* 64 kB for the window's departures, 13 kB for the rule that tunes itself, and 4 kB for the law for L4S. */
 struct abc_state {
 	struct router router;
 	struct adaptive adaptive;
+	struct l4s l4s;
 };
 
 struct abc_sched_data {
@@ -181,13 +185,36 @@ static bool abc_admits(const struct Qdisc *sch, const struct abc_settings *s, un
 	       (!s->limit_bytes || sch->qstats.backlog + bytes <= s->limit_bytes);
 }
 
-/*
- * The state of the rule that tunes itself, where that is in force. Not while mu is unknown: it would remember
- * the rate that stands for one.
- */
+/* Whether a rule that remembers the link's rate is in force: not while that is unknown. */
+static bool abc_follows(const struct abc_sched_data *q, enum abc_variant variant)
+{
+	return q->settings.variant == variant && (q->settings.rate || q->capacity.mu);
+}
+
+/* The state of the rule that tunes itself, where that is in force. */
 static struct adaptive *abc_adaptive(struct abc_sched_data *q)
 {
-	return q->settings.adaptive && (q->settings.rate || q->capacity.mu) ? &q->state->adaptive : NULL;
+	return abc_follows(q, ABC_ADAPTIVE) ? &q->state->adaptive : NULL;
+}
+
+/* By the variant's rule; none is marked by the law for L4S while mu is unknown. */
+static enum abc_mark abc_decide(struct abc_sched_data *q, const struct departure *departure)
+{
+	const struct abc_settings *s = &q->settings;
+
+	if (s->variant != ABC_L4S)
+		return abc_leave(&q->state->router, abc_adaptive(q), &q->law, s->proxied, s->sojourn, departure);
+	if (abc_follows(q, ABC_L4S))
+		return abc_leave_l4s(&q->state->router, &q->state->l4s, &q->law, ETH_HLEN, departure);
+	router_measure(&q->state->router, &q->law, departure->now_ns, departure->bytes);
+	switch (departure->ecn) {
+	case ABC_ECT_1:
+		return ABC_LEAVES_ACCELERATE;
+	case ABC_CE:
+		return ABC_LEAVES_CE;
+	default:
+		return ABC_LEAVES_OTHER;
+	}
 }
 
 static int abc_enqueue_one(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free)
@@ -202,6 +229,8 @@ static int abc_enqueue_one(struct sk_buff *skb, struct Qdisc *sch, struct sk_buf
 	abc_skb_cb(skb)->arrived_ns = now_ns;
 	if (a)
 		abc_enter(a, q->law.mu, q->settings.proxied, now_ns, qdisc_pkt_len(skb), abc_ecn(skb));
+	else if (abc_follows(q, ABC_L4S))
+		abc_advance_l4s(&q->state->l4s, now_ns, q->law.mu);
 	return qdisc_enqueue_tail(skb, sch);
 }
 
@@ -279,14 +308,13 @@ static void abc_mark(struct Qdisc *sch, struct sk_buff *skb, u64 now_ns)
 	stats->sojourn_us = sojourn_us;
 	stats->sojourn_max_us = max(stats->sojourn_max_us, sojourn_us);
 	stats->sojourn_sum_us += sojourn_us;
-	switch (abc_leave(&q->state->router, abc_adaptive(q), &q->law, q->settings.proxied, q->settings.sojourn,
-			  &departure)) {
+	switch (abc_decide(q, &departure)) {
 	case ABC_LEAVES_ACCELERATE:
 		stats->accelerates++;
 		break;
 	case ABC_LEAVES_TURNED:
 		stats->turned++;
-		if (!abc_write_ecn(skb, abc_turned_ecn(q->settings.proxied)))
+		if (!abc_write_ecn(skb, abc_turned_ecn(q->settings.proxied || q->settings.variant == ABC_L4S)))
 			stats->unwritten++;
 		break;
 	case ABC_LEAVES_BRAKE:
@@ -356,16 +384,18 @@ static const struct nla_policy abc_policy[TCA_ABC_MAX + 1] = {
 };
 
 /* abc20 7.2; 1 where a cushion follows the errors. */
-static u64 abc_eta(bool adaptive)
+static u64 abc_eta(enum abc_variant variant)
 {
-	return adaptive ? SHARE_ONE : divide(980ULL << SHARE_BITS, 1000);
+	return variant == ABC_PAPER ? divide(980ULL << SHARE_BITS, 1000) : SHARE_ONE;
 }
 
 static void abc_defaults(struct abc_settings *s)
 {
+	enum abc_variant variant = READ_ONCE(l4s) ? ABC_L4S : READ_ONCE(adaptive) ? ABC_ADAPTIVE : ABC_PAPER;
+
 	*s = (struct abc_settings) {
 		.rate = (u64)READ_ONCE(rate_kbit) * 125,
-		.eta = divide((u64)READ_ONCE(eta_permille) << SHARE_BITS, 1000) ?: abc_eta(READ_ONCE(adaptive)),
+		.eta = divide((u64)READ_ONCE(eta_permille) << SHARE_BITS, 1000) ?: abc_eta(variant),
 		.token_limit = (u64)READ_ONCE(token_limit) << SHARE_BITS,
 		.limit = READ_ONCE(limit),
 		.target_us = READ_ONCE(target_us),
@@ -374,19 +404,30 @@ static void abc_defaults(struct abc_settings *s)
 		.shape = READ_ONCE(shape),
 		.proxied = READ_ONCE(proxied),
 		.sojourn = READ_ONCE(sojourn),
-		.adaptive = READ_ONCE(adaptive),
+		.variant = variant,
 	};
 }
 
 /* Parameters of the module that contradict each other. */
 static int abc_check_parameters(struct netlink_ext_ack *extack)
 {
-	if (!READ_ONCE(adaptive) ||
-	    (READ_ONCE(target_us) == TARGET_US && READ_ONCE(delta_us) == DELTA_US && !READ_ONCE(sojourn)))
-		return 0;
-	NL_SET_ERR_MSG(extack,
-		       "abc: the parameter adaptive goes without target_us, delta_us and sojourn: it measures what they set");
-	return -EINVAL;
+	bool paper = READ_ONCE(target_us) != TARGET_US || READ_ONCE(delta_us) != DELTA_US || READ_ONCE(sojourn);
+
+	if (READ_ONCE(adaptive) && READ_ONCE(l4s)) {
+		NL_SET_ERR_MSG(extack, "abc: of the parameters adaptive and l4s one may be set");
+		return -EINVAL;
+	}
+	if (READ_ONCE(adaptive) && paper) {
+		NL_SET_ERR_MSG(extack,
+			       "abc: the parameter adaptive goes without target_us, delta_us and sojourn: it measures what they set");
+		return -EINVAL;
+	}
+	if (READ_ONCE(l4s) && (paper || READ_ONCE(eta_permille) || READ_ONCE(proxied))) {
+		NL_SET_ERR_MSG(extack,
+			       "abc: the parameter l4s goes without target_us, delta_us, sojourn, eta_permille and proxied");
+		return -EINVAL;
+	}
+	return 0;
 }
 
 static int abc_check(const struct abc_settings *s, struct netlink_ext_ack *extack)
@@ -425,17 +466,24 @@ static int abc_parse(struct abc_settings *s, struct nlattr *opt, struct netlink_
 	if (tb[TCA_ABC_VARIANT]) {
 		u8 variant = nla_get_u8(tb[TCA_ABC_VARIANT]);
 
-		if (variant > ABC_ADAPTIVE) {
+		if (variant > ABC_L4S) {
 			NL_SET_ERR_MSG_ATTR(extack, tb[TCA_ABC_VARIANT],
-					    "abc: the variant must be 0 (paper) or 1 (adaptive)");
+					    "abc: the variant must be 0 (paper), 1 (adaptive) or 2 (l4s)");
 			return -EINVAL;
 		}
-		if (s->adaptive != (variant == ABC_ADAPTIVE)) {
-			s->adaptive = variant == ABC_ADAPTIVE;
-			s->eta = abc_eta(s->adaptive);
+		if (s->variant != variant) {
+			s->variant = variant;
+			s->eta = abc_eta(s->variant);
+			/* The law for L4S has one encoding. */
+			s->proxied = s->proxied && variant != ABC_L4S;
 		}
 	}
-	if (s->adaptive && (tb[TCA_ABC_TARGET] || tb[TCA_ABC_DELTA] || tb[TCA_ABC_DELAY])) {
+	if (s->variant == ABC_L4S && (tb[TCA_ABC_TARGET] || tb[TCA_ABC_DELTA] || tb[TCA_ABC_DELAY] || tb[TCA_ABC_ETA] ||
+				      tb[TCA_ABC_TOKEN_LIMIT] || tb[TCA_ABC_ENCODING])) {
+		NL_SET_ERR_MSG(extack, "abc: the l4s variant goes without target, delta, x, eta, token limit and encoding");
+		return -EINVAL;
+	}
+	if (s->variant == ABC_ADAPTIVE && (tb[TCA_ABC_TARGET] || tb[TCA_ABC_DELTA] || tb[TCA_ABC_DELAY])) {
 		NL_SET_ERR_MSG(extack,
 			       "abc: the adaptive variant goes without target, delta and x: it measures what they set");
 		return -EINVAL;
@@ -477,14 +525,26 @@ static int abc_parse(struct abc_settings *s, struct nlattr *opt, struct netlink_
 	return 0;
 }
 
+/* Bytes that may wait: a packet is one of the largest size. */
+static u64 abc_buffer(const struct abc_settings *s)
+{
+	u64 packets = (u64)s->limit * ETH_FRAME_LEN;
+
+	if (!s->limit || !s->limit_bytes)
+		return packets + s->limit_bytes;
+	return min_t(u64, packets, s->limit_bytes);
+}
+
 /* Takes settings over, under the root lock where packets may come. */
 static void abc_apply(struct abc_sched_data *q, const struct abc_settings *s)
 {
 	if (q->settings.window_us != s->window_us)
 		memset(&q->state->router.measured, 0, sizeof(q->state->router.measured));
 	/* What it knows is of the time before. */
-	if (s->adaptive && !q->settings.adaptive)
+	if (s->variant != q->settings.variant) {
 		memset(&q->state->adaptive, 0, sizeof(q->state->adaptive));
+		memset(&q->state->l4s, 0, sizeof(q->state->l4s));
+	}
 	q->settings = *s;
 	q->law = (struct router_settings) {
 		.mu = s->rate,
@@ -493,6 +553,7 @@ static void abc_apply(struct abc_sched_data *q, const struct abc_settings *s)
 		.delta_us = s->delta_us,
 		.target_us = s->target_us,
 		.window_ns = (u64)s->window_us * NSEC_PER_USEC,
+		.buffer = abc_buffer(s),
 	};
 	/* What leaves while the rate is told says nothing of the busy time around it. */
 	if (s->rate)
@@ -561,7 +622,7 @@ static int abc_init(struct Qdisc *sch, struct nlattr *opt, struct netlink_ext_ac
 	err = abc_check(&settings, extack);
 	if (err)
 		return err;
-	/* 77 kB, which kmalloc would make 128 of. */
+	/* 81 kB, which kmalloc would make 128 of. */
 	q->state = vzalloc(sizeof(*q->state));
 	if (!q->state)
 		return -ENOMEM;
@@ -608,7 +669,7 @@ static int abc_dump(struct Qdisc *sch, struct sk_buff *skb)
 	    nla_put_u32(skb, TCA_ABC_TOKEN_LIMIT, s->token_limit) ||
 	    nla_put_u8(skb, TCA_ABC_ENCODING, s->proxied ? ABC_PROXIED : ABC_LEGACY) ||
 	    nla_put_u8(skb, TCA_ABC_DELAY, s->sojourn ? ABC_SOJOURN : ABC_BACKLOG) ||
-	    nla_put_u8(skb, TCA_ABC_VARIANT, s->adaptive ? ABC_ADAPTIVE : ABC_PAPER)) {
+	    nla_put_u8(skb, TCA_ABC_VARIANT, s->variant)) {
 		nla_nest_cancel(skb, opts);
 		return -EMSGSIZE;
 	}
@@ -626,9 +687,11 @@ static int abc_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
 	stats.measured = q->state->router.cr;
 	stats.share = q->state->router.f;
 	stats.tokens = q->state->router.token;
-	if (q->settings.adaptive) {
+	if (q->settings.variant == ABC_ADAPTIVE) {
 		stats.loop_delay_us = adaptive_loop_delay_us(&q->state->adaptive);
 		stats.forecast_error = min_t(u64, adaptive_error_bytes(&q->state->adaptive), U32_MAX);
+	} else if (q->settings.variant == ABC_L4S) {
+		stats.forecast_error = min_t(u64, l4s_error_bytes(&q->state->l4s), U32_MAX);
 	}
 	sch_tree_unlock(sch);
 	return gnet_stats_copy_app(d, &stats, sizeof(stats));

@@ -47,11 +47,19 @@ static inline void adaptive_smooth(struct adaptive *a, __u64 now_ns, __u64 outst
 
 /*@ requires valid: \valid_read(a);
     requires tau: 1 <= a->tau <= 200;
+    requires amounts: a->mu <= 70368744177 && a->error <= 70368744177664;
+    assigns \nothing;
+    ensures at_most_served_and_cushion: \result <= 91479367430832; */
+static inline __u64 adaptive_wanted(const struct adaptive *a);
+
+/*@ requires valid: \valid_read(a);
+    requires tau: 1 <= a->tau <= 200;
     requires amounts: a->mu <= 70368744177 && a->error <= 70368744177664 && a->outstanding <= 9007199254740992;
     requires eta: eta <= 1048576;
+    requires room: room <= 35184372088832;
     assigns \nothing;
     ensures bounded: \result < 1099511627776000; */
-static inline __u64 adaptive_target(const struct adaptive *a, __u64 eta);
+static inline __u64 adaptive_target(const struct adaptive *a, __u64 eta, __u64 room);
 
 /*@ requires target: target <= 8796093022207;
     requires cr: cr <= 4611686018427387903;

@@ -216,7 +216,7 @@ pub fn address(bytes: [u8; 16], ipv6: bool) -> IpAddr {
     }
 }
 
-/// A router's rule for its target rate.
+/// The rule by which a router marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Variant {
@@ -226,6 +226,8 @@ pub enum Variant {
     /// The one without constants of one link and one round trip, `brakelight_routers::abc`'s
     /// `variant=adaptive`.
     Adaptive,
+    /// CE for senders of L4S, `brakelight_routers::abc_l4s` with its defaults.
+    L4s,
 }
 
 impl Variant {
@@ -234,7 +236,7 @@ impl Variant {
         match self {
             // abc20 7.2
             Variant::Paper => 0.98,
-            Variant::Adaptive => 1.0,
+            Variant::Adaptive | Variant::L4s => 1.0,
         }
     }
 }
@@ -261,9 +263,9 @@ pub struct Route {
     pub limit_bytes: u64,
     /// Whether ABC's packets and others have a queue each.
     pub dual: bool,
-    /// The rule for the target rate.
+    /// The rule by which it marks.
     pub variant: Variant,
-    /// eta: share of the rate to aim at.
+    /// eta: share of the rate to aim at. Of no use to the rule for L4S.
     pub eta: f64,
     /// delta: time in which a queue above the target is drained. Of the paper's rule alone.
     pub delta: std::time::Duration,
@@ -306,7 +308,7 @@ pub struct Sample {
     pub ce_percent: f64,
     /// Packets.
     pub packets: u64,
-    /// Accelerates that became brakes here.
+    /// Accelerates that became brakes here; by the rule for L4S, ECT(1) that became CE.
     pub turned_packets: u64,
     /// Packets without ECN.
     pub not_ect_packets: u64,
@@ -318,10 +320,11 @@ pub struct Sample {
     pub brake_bytes: u64,
     /// TCP payload that left as CE.
     pub ce_bytes: u64,
-    /// tau, the loop's delay as the router estimates it; `None` by the paper's rule.
+    /// tau, the loop's delay as the router estimates it; `None` but by the rule that tunes itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loop_delay_ms: Option<f64>,
-    /// Mean absolute error of its forecast of mu over one tau; `None` by the paper's rule.
+    /// Mean absolute error of its forecast of mu over one tau, or over 40 ms by the rule for L4S; `None` by the
+    /// paper's rule.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forecast_error_bytes: Option<u64>,
 }

@@ -72,10 +72,10 @@ pub struct Set {
     /// The most that may wait
     #[arg(long, value_name = "SIZE", default_value = "250pkt", value_parser = positive_buffer, allow_hyphen_values = true)]
     pub buffer: Limit,
-    /// The rule for the target rate
+    /// The rule by which packets are marked
     #[arg(long, default_value = "paper", value_enum)]
     pub variant: super::Variant,
-    /// eta, target utilization [default: 0.98; 1 for `adaptive`]
+    /// eta, target utilization; not with `l4s` [default: 0.98; 1 for `adaptive`]
     #[arg(long, value_name = "SHARE", value_parser = super::eta, allow_hyphen_values = true)]
     pub eta: Option<f64>,
     /// delta, time in which a queue above the target drains; `paper` only [default: 133ms]
@@ -87,12 +87,12 @@ pub struct Set {
     /// T, window over which rates are measured
     #[arg(long, value_name = "TIME", default_value = "20ms", value_parser = positive_time, allow_hyphen_values = true)]
     pub window: Duration,
-    /// Maximum number of tokens in the bucket
-    #[arg(long, value_name = "N", default_value = "5", value_parser = token_limit, allow_hyphen_values = true)]
-    pub token_limit: f64,
-    /// The meaning of the ECN field
-    #[arg(long, default_value = "abc", value_enum)]
-    pub encoding: Encoding,
+    /// Maximum number of tokens in the bucket; not with `l4s` [default: 5]
+    #[arg(long, value_name = "N", value_parser = token_limit, allow_hyphen_values = true)]
+    pub token_limit: Option<f64>,
+    /// The meaning of the ECN field; not with `l4s` [default: abc]
+    #[arg(long, value_enum)]
+    pub encoding: Option<Encoding>,
     /// How x, the queueing delay, is measured; `paper` only [default: backlog]
     #[arg(long, value_name = "WHAT", value_enum)]
     pub x: Option<DelayOf>,
@@ -149,7 +149,12 @@ fn set(arguments: &Set) -> Result<(), Failure> {
         ("delta", arguments.delta.is_some()),
         ("x", arguments.x.is_some()),
     ];
-    arguments.variant.refuse(&of_paper)?;
+    let of_abc = [
+        ("eta", arguments.eta.is_some()),
+        ("token-limit", arguments.token_limit.is_some()),
+        ("encoding", arguments.encoding.is_some()),
+    ];
+    arguments.variant.refuse(&of_paper, &of_abc)?;
     let variant = Variant::from(arguments.variant);
     let settings = QdiscSettings {
         rate_bps: arguments.rate.map(Rate::bps),
@@ -163,8 +168,8 @@ fn set(arguments: &Set) -> Result<(), Failure> {
         delta: std_time(arguments.delta.unwrap_or(super::DELTA)),
         window: std_time(arguments.window),
         eta: arguments.eta.unwrap_or(variant.eta()),
-        token_limit: arguments.token_limit,
-        proxied: arguments.encoding == Encoding::Proxied,
+        token_limit: arguments.token_limit.unwrap_or(QdiscSettings::default().token_limit),
+        proxied: arguments.encoding == Some(Encoding::Proxied),
         sojourn: arguments.x == Some(DelayOf::Sojourn),
     };
     qdisc::set(&arguments.attachment.device, arguments.attachment.parent.unwrap_or(ROOT), &settings)
@@ -195,24 +200,34 @@ fn described(qdisc: &Qdisc) -> String {
     };
     let rule = match s.variant {
         Variant::Paper => format!("delta {} ms, target {} ms, ", ms(s.delta), ms(s.target)),
-        Variant::Adaptive => String::new(),
+        Variant::Adaptive | Variant::L4s => String::new(),
     };
     let x = match (s.variant, s.sojourn) {
         (Variant::Paper, true) => ", x by sojourn",
         (Variant::Paper, false) => ", x by backlog",
         (Variant::Adaptive, _) => ", adaptive",
+        (Variant::L4s, _) => ", l4s",
     };
     let tau = c.loop_delay_ms.map_or_else(String::new, |tau_ms| format!(", loop {} ms", number(tau_ms)));
+    let (eta, bucket) = match s.variant {
+        Variant::L4s => (String::new(), String::new()),
+        Variant::Paper | Variant::Adaptive => (
+            format!("eta {}, ", number(s.eta)),
+            format!(
+                ", tokens up to {}, encoding {}",
+                number(s.token_limit),
+                if s.proxied { "proxied" } else { "abc" }
+            ),
+        ),
+    };
+    let turned = if s.variant == Variant::L4s { "CE" } else { "brakes" };
     format!(
-        "{} {} {rate}, buffer {buffer}, eta {}, {rule}window {} ms, tokens up to {}, encoding {}{x}\n  \
+        "{} {} {rate}, buffer {buffer}, {eta}{rule}window {} ms{bucket}{x}\n  \
          left {} packets, {} bytes; waiting {}; dropped {}; in the queue {} ms, at most {} ms\n  \
-         accelerates {}, turned into brakes {}, brakes already {}, CE {}, others {}; f {:.3}, cr {} Mbit/s, {} tokens{tau}\n",
+         accelerates {}, turned into {turned} {}, brakes already {}, CE {}, others {}; f {:.3}, cr {} Mbit/s, {} tokens{tau}\n",
         qdisc.device,
         class_name(qdisc.parent),
-        number(s.eta),
         ms(s.window),
-        number(s.token_limit),
-        if s.proxied { "proxied" } else { "abc" },
         c.packets,
         c.bytes,
         c.waiting_packets,
@@ -249,7 +264,14 @@ fn watch(arguments: &Watch) -> Result<(), Failure> {
         let now = look()?.counts;
         match arguments.format {
             DocumentFormat::Json => text::print(&format!("{}\n", json!(now)))?,
-            DocumentFormat::Table => text::print(&line(&now, &now.since(&before, interval)))?,
+            DocumentFormat::Table => {
+                let mut activity = now.since(&before, interval);
+                if settings.variant == Variant::L4s {
+                    // What it turned left as CE.
+                    activity.marks = [activity.marks[0], 0.0, activity.marks[1] + activity.marks[2]];
+                }
+                text::print(&line(&now, &activity))?;
+            }
         }
         before = now;
         lines += 1;

@@ -11,13 +11,14 @@ use std::fs;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use brakelight_core::ecn::Ecn;
+use brakelight_core::ecn::{Ecn, Encoding};
 use brakelight_core::parameters::Parameters;
 use brakelight_core::queue::{Place, Queue};
 use brakelight_core::random::Random;
 use brakelight_core::time::{Duration as CoreDuration, Time};
 use brakelight_core::units::{Bytes, Limit, Rate};
 use brakelight_routers::abc::{Abc, Config};
+use brakelight_routers::abc_l4s::{self, AbcL4s};
 use brakelight_tcp::qdisc::{self, Buffer, Counts, QdiscSettings, ROOT};
 use brakelight_tcp::settings::Variant;
 use brakelight_testkit::{Fixed, Sample};
@@ -35,11 +36,12 @@ const IN: &str = "abc1";
 #[ignore = "the first process of a virtual machine"]
 fn all() {
     network::prepare();
-    let checks: [(&str, fn()); 14] = [
+    let checks: [(&str, fn()); 15] = [
         ("module_and_parameters", module_and_parameters),
         ("what_is_no_option_is_refused", what_is_no_option_is_refused),
         ("marks_are_the_cores", marks_are_the_cores),
         ("marks_that_tune_themselves_are_the_cores", marks_that_tune_themselves_are_the_cores),
+        ("marks_for_l4s_are_the_cores", marks_for_l4s_are_the_cores),
         ("the_delay_is_the_packets_or_the_queues", the_delay_is_the_packets_or_the_queues),
         ("what_finds_no_room_is_dropped", what_finds_no_room_is_dropped),
         ("no_faster_than_the_rate", no_faster_than_the_rate),
@@ -180,7 +182,7 @@ fn what_is_no_option_is_refused() {
         (10, u32s(SHARE_ONE), "the token limit must be above 1"),
         (11, vec![2], "the encoding must be 0 (legacy) or 1 (proxied)"),
         (12, vec![2], "the delay must be 0 (backlog) or 1 (sojourn)"),
-        (13, vec![2], "the variant must be 0 (paper) or 1 (adaptive)"),
+        (13, vec![3], "the variant must be 0 (paper), 1 (adaptive) or 2 (l4s)"),
         (14, u32s(0), "nknown attribute"),
     ];
     for there in [false, true] {
@@ -208,6 +210,11 @@ fn what_is_no_option_is_refused() {
         let refused = qdisc::set_raw(OUT, ROOT, &options).unwrap_err().to_string();
         assert!(refused.contains("the adaptive variant goes without target, delta and x"), "{refused}");
     }
+    for (kind, value) in [(6, u32s(5_000)), (9, u32s(SHARE_ONE)), (10, u32s(2 * SHARE_ONE)), (11, vec![0])] {
+        let options = qdisc::raw_options(&[(13, &[2]), (kind, &value)]);
+        let refused = qdisc::set_raw(OUT, ROOT, &options).unwrap_err().to_string();
+        assert!(refused.contains("the l4s variant goes without target"), "{refused}");
+    }
     assert_eq!(only().settings, after);
     // What is not given stays.
     qdisc::set_raw(OUT, ROOT, &qdisc::raw_options(&[(4, &u32s(9))])).unwrap();
@@ -222,10 +229,15 @@ fn by_core(frames: &[Frame], mbps: u64, proxied: bool, variant: &str) -> Vec<Ecn
     let config = Config::from_options([("encoding", encoding), ("variant", variant)]).unwrap();
     let place = Place { limit: Limit::Packets(10_000), nominal: rate, random: Random::stream(1, "queue") };
     let mut core: Abc<Sample> = Abc::new(&config, &place);
+    let sent = |(frame, id): (&Frame, u64)| Sample::abc(id, frame.bytes().len() as u32, frame.ecn());
+    served(&mut core, frames.iter().zip(0..).map(sent), rate)
+}
+
+/// The fields with which a queue lets packets leave that all wait when a link of this rate begins to serve them.
+fn served(core: &mut impl Queue<Sample>, sent: impl Iterator<Item = Sample>, rate: Rate) -> Vec<Ecn> {
     let (mut link, mut drops) = (Fixed(rate), Vec::new());
-    for (id, frame) in frames.iter().enumerate() {
-        let sent = Sample::abc(id as u64, frame.bytes().len() as u32, frame.ecn());
-        core.enqueue(Time::ZERO, sent, &mut link, &mut drops);
+    for packet in sent {
+        core.enqueue(Time::ZERO, packet, &mut link, &mut drops);
     }
     let mut now = Time::ZERO + CoreDuration::from_secs(1);
     let mut fields = Vec::new();
@@ -337,6 +349,40 @@ fn marks_that_tune_themselves_are_the_cores() {
     // Back to the paper's rule, which shows no loop.
     qdisc::set(OUT, ROOT, &paper).unwrap();
     assert_eq!(qdisc::list(None).unwrap()[0].counts.loop_delay_ms, None);
+    remove();
+}
+
+/// The same for senders of L4S, of which the module knows as many marks as the core: of all that wait those
+/// that leave 1 ms of the link and two packets behind them.
+fn marks_for_l4s_are_the_cores() {
+    const MBPS: u64 = 60;
+    let (out, into) = (Port::out(OUT), Port::into(IN));
+    let settings = QdiscSettings { variant: Variant::L4s, eta: 1.0, ..shaped(MBPS) };
+    qdisc::set(OUT, ROOT, &held(&shaped(MBPS))).unwrap();
+    out.send(&Frame::new(0, Ecn::NotEct, false, false, 100));
+    into.receive();
+    let frames: Vec<Frame> =
+        (1..1000).map(|id| Frame::new(id, Ecn::Ect1, id % 2 == 0, false, 1000)).collect();
+    for frame in &frames {
+        out.send(frame);
+    }
+    std::thread::sleep(Duration::from_millis(100));
+    qdisc::set(OUT, ROOT, &settings).unwrap();
+    let rate = Rate::from_mbps(MBPS);
+    let place = Place { limit: Limit::Packets(10_000), nominal: rate, random: Random::stream(1, "queue") };
+    let mut core: AbcL4s<Sample> = AbcL4s::new(&abc_l4s::Config::default(), &place);
+    let sent = |id, frame: &Frame| {
+        let size = frame.bytes().len() as u32;
+        Sample { ecn: Ecn::Ect1, encoding: Encoding::L4s, ..Sample::new(id, size) }
+    };
+    let expected = served(&mut core, frames.iter().zip(0..).map(|(frame, id)| sent(id, frame)), rate);
+    let by_core = expected.iter().filter(|ecn| **ecn == Ecn::Ce).count();
+    let by_module = frames.iter().filter(|_| into.receive().ecn() == Ecn::Ce).count();
+    println!("  {} packets: {by_core} marked CE by the core, {by_module} by the module", frames.len());
+    assert!(by_core > 900 && by_core < frames.len(), "{by_core}");
+    assert!(by_core.abs_diff(by_module) * 50 <= by_core, "{by_core}, {by_module}");
+    assert_eq!(counts().turned, by_module as u64);
+    assert_eq!(counts().loop_delay_ms, None);
     remove();
 }
 
@@ -539,6 +585,11 @@ fn the_command() {
     let watched = command(&format!("watch {OUT} --interval 40ms --count 2")).unwrap();
     println!("{}{watched}", command("show").unwrap());
     assert!(watched.lines().next().unwrap().ends_with("loop ms") && watched.contains("  100\n"), "{watched}");
+    command(&format!("set {OUT} --rate 12Mbps --variant l4s")).unwrap();
+    let shown = command("show").unwrap();
+    assert!(shown.contains(", l4s") && shown.contains("turned into CE"), "{shown}");
+    let refused = command(&format!("set {OUT} --rate 12Mbps --variant l4s --eta 0.9")).unwrap_err();
+    assert!(refused.contains("--eta belongs to ABC's marks"), "{refused}");
     let refused = command(&format!("set {OUT} --rate 1kbps")).unwrap_err();
     assert!(refused.contains("the rate must be 0 (measured) or from 8 kbit/s"), "{refused}");
     let refused = command(&format!("remove {IN}")).unwrap_err();

@@ -57,9 +57,24 @@ const ADAPTIVE_DELTA_OVER_TAU: f64 = 0.7;
 const ADAPTIVE_SIGMA_OVER_TAU: f64 = 0.25;
 /// The share of accelerates that it never goes below.
 const ADAPTIVE_LEAST_SHARE: f64 = 1.0 / 16.0;
-/// The loop delay at which its cushion is one mean error of the forecast, s, and the least share of it.
+/// The loop delay at which its cushion is one mean error of the forecast, s, and the least share of it; the
+/// most, how it falls on longer loops, and the end of that.
 const ADAPTIVE_CUSHION_TAU_S: f64 = 0.1;
 const ADAPTIVE_LEAST_CUSHION: f64 = 0.7;
+const ADAPTIVE_MOST_CUSHION: f64 = 1.1;
+const ADAPTIVE_CUSHION_FALL: f64 = 1.5;
+const ADAPTIVE_LONG_CUSHION: f64 = -0.2;
+
+/// That rule's cushion, in mean errors of its forecast, below zero on the longest loops.
+fn adaptive_cushion(tau_s: f64) -> f64 {
+    let loops = tau_s / ADAPTIVE_CUSHION_TAU_S;
+    if loops <= ADAPTIVE_MOST_CUSHION {
+        loops.max(ADAPTIVE_LEAST_CUSHION)
+    } else {
+        let fallen = ADAPTIVE_MOST_CUSHION - ADAPTIVE_CUSHION_FALL * (loops - ADAPTIVE_MOST_CUSHION);
+        fallen.max(ADAPTIVE_LONG_CUSHION)
+    }
+}
 
 /// The router's constants.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -194,7 +209,7 @@ impl Bound {
         let delta_s = ADAPTIVE_DELTA_OVER_TAU * tau_s;
         // The forecast errs by no more than the link changes.
         let least_bps = if outage_s > 0.0 { 0.0 } else { low_bps };
-        let cushion = (tau_s / ADAPTIVE_CUSHION_TAU_S).max(ADAPTIVE_LEAST_CUSHION);
+        let cushion = adaptive_cushion(tau_s).max(0.0);
         let aim_bits = tau_s * high_bps + cushion * tau_s * (high_bps - least_bps);
         let turns_bits = aim_bits + delta_s * (high_bps + added_bps);
         let overshoot = 1.0 + ADAPTIVE_SIGMA_OVER_TAU / ADAPTIVE_DELTA_OVER_TAU;

@@ -8,8 +8,10 @@
 //! ```text
 //! O   = q + P                                    outstanding: what waits, and what is on its way
 //! m   = a mean of O over the last tau / 4        m' = (O - m) / (tau / 4)
-//! O*  = mu tau + c e max(tau / 100 ms, 0.7)      what the link is expected to serve in tau, and a cushion
+//! O*  = mu tau + c e g(tau)                      what the link is expected to serve in tau, and a cushion
+//! g   = max(tau / 100 ms, 0.7) up to 110 ms, then max(1.1 - 1.5 (tau / 100 ms - 1.1), -0.2)
 //! tr  = eta mu - (m - O*) / delta                in place of abc20 eq.1; delta = 0.7 tau
+//! tr <= eta mu + (B - q) / tau                   what the buffer has room for
 //! f   = min(max(tr / (2 cr), 1/16), 1)                      abc20 eq.2
 //! ```
 //!
@@ -20,9 +22,16 @@
 //! | mu | `forecast.mu()` | bytes/s | measured | a forecast of what the link can carry: see below |
 //! | e | `forecast.error()` | bytes | measured | mean absolute error of that forecast over one tau |
 //! | m | `outstanding_bytes` | bytes | measured | see below |
+//! | B | `buffer_bytes` | bytes | the link's | what may wait; a packet counts as 1500 bytes |
 //! | c | `cushion` | 1 | 1 | mean errors that may wait where tau is 100 ms |
 //! | eta | `eta` | 1 | 1 | abc20 has 0.98 |
 //! | cr | - | | | as in abc20 |
+//!
+//! # The cushion
+//!
+//! e is an error over one tau, so it grows with tau. Up to 110 ms the cushion grows with tau once more, since
+//! on longer loops a link's use hangs more on what waits. On still longer ones the errors are as large as what
+//! a link carries in many milliseconds, and a queue of them is too long: there a forecast is lowered a little.
 //!
 //! # Bursts
 //!
@@ -38,13 +47,23 @@
 //! by its senders one by one, and they would fill its buffer. So f is 1/16 at least. Eq.3 at this share takes
 //! windows to 1 / (1 - 2/16) = 1.14 packets, below that floor, and shrinks large ones 7/8 as fast.
 //!
+//! # Shallow buffers
+//!
+//! A flight that leaves at the link's rate and is all accelerated comes back at twice that rate, and the half
+//! of it waits. A mean over tau does not show this. So what is ordered beyond the link's rate within one tau
+//! must find room in what is free of the buffer. Where the buffer has tau mu or more this binds nothing but
+//! where a queue stands: f is 1 from tr = 2 cr on.
+//!
 //! # The loop's delay
 //!
 //! What was ordered in bin k arrives in bin k + tau. For each lag L the router keeps a mean, over about one
 //! second, of `(arrived[k] - ordered[k - L])^2` and chooses the lag at which it is least. Another lag takes
 //! its place only where its mean is 20 % lower: with several round trips the choice does not flutter. tau is
 //! the least lag that was chosen within the last five to ten seconds: the queue of another router on the path
-//! is a part of the lag, and comes and goes.
+//! is a part of the lag, and comes and goes. Until bins of all lags have been seen, in the first 400 ms, tau
+//! is the lag itself, or 100 ms where that is less: while nothing has come back every lag up to now is wrong.
+//! The second flight of a flow comes one loop delay after what ordered it, so a start is not given orders for
+//! a longer loop. A lag that was wrong so early must not stay the least for seconds.
 //!
 //! # The forecast
 //!
@@ -58,10 +77,11 @@
 //! state per flow.
 
 use alloc::boxed::Box;
+use core::mem;
 
 use brakelight_core::queue::LinkView;
 use brakelight_core::time::{Duration, Time};
-use brakelight_core::units::Bytes;
+use brakelight_core::units::{Bytes, Limit};
 use brakelight_estimates::forecast::{Forecast, HISTORY};
 
 /// Length of a bin.
@@ -82,22 +102,32 @@ const BETTER: f64 = 0.8;
 /// The shortest window of the forecast, and the loop delay that counts at least for the longest, in bins.
 const SHORTEST_WINDOW: usize = 2;
 const LEAST_FOR_WINDOW: usize = 10;
-/// The loop delay at which `cushion` mean errors may wait: on longer loops more, since there a link's use
-/// hangs more on what waits, on shorter ones less, but no less than this share of them.
+/// The loop delay at which `cushion` mean errors may wait: on shorter ones less, but no less than this share of
+/// them.
 const CUSHION_TAU_S: f64 = 0.1;
 const LEAST_CUSHION: f64 = 0.7;
+/// The most of them, on a loop of 110 ms; by how much less on one that is longer by `CUSHION_TAU_S`; and the end
+/// of that.
+const MOST_CUSHION: f64 = 1.1;
+const CUSHION_FALL: f64 = 1.5;
+const LONG_CUSHION: f64 = -0.2;
 /// The time over which what is outstanding is smoothed, over tau.
 const SMOOTHED_OVER_TAU: f64 = 0.25;
 /// The least share of accelerates.
 pub(super) const LEAST_SHARE: f64 = 1.0 / 16.0;
 /// delta over tau: above the 2/3 of abc20's theorem.
 const DELTA_OVER_TAU: f64 = 0.7;
+const TAU_OVER_DELTA: f64 = 1.0 / DELTA_OVER_TAU;
+/// What a packet counts of a buffer that is given in packets.
+const PACKET: Bytes = Bytes(1500);
 
 /// What `variant=adaptive` knows of its link and its loop.
 #[derive(Clone, Debug)]
 pub(super) struct Adaptive {
     eta: f64,
     cushion: f64,
+    /// Bytes that may wait.
+    buffer_bytes: f64,
     /// Whether tau was given.
     given: bool,
     tau_bins: usize,
@@ -109,8 +139,9 @@ pub(super) struct Adaptive {
     half: u64,
     /// The number of the bin that is open, from the start of time; none before the first event.
     bin: Option<u64>,
-    /// Up to when the link's capacity has been counted.
+    /// Up to when the link's capacity has been counted, and the bytes of it that are the open bin's.
     counted: Time,
+    part: f64,
     /// Bytes that arrived and that were ordered in the open bin.
     arrived: f64,
     ordered_now: f64,
@@ -121,7 +152,7 @@ pub(super) struct Adaptive {
     oldest: f64,
     /// Mean squared difference of what arrives and what was ordered, by lag less one, in bytes^2.
     mismatch: Box<[f64; LAGS]>,
-    /// Bins since the start, up to the number at which lags are compared.
+    /// Bins since the start, up to the number of lags.
     seen: usize,
     /// mu and e: of what the link could have carried.
     forecast: Forecast,
@@ -131,12 +162,13 @@ pub(super) struct Adaptive {
 }
 
 impl Adaptive {
-    pub(super) fn new(eta: f64, cushion: f64, loop_delay: Option<Duration>) -> Self {
+    pub(super) fn new(eta: f64, cushion: f64, loop_delay: Option<Duration>, buffer: Limit) -> Self {
         let bins = |delay: Duration| (delay.as_nanos() / BIN.as_nanos()) as usize;
         let tau_bins = loop_delay.map_or(FIRST_LAG, bins).clamp(1, LAGS);
         Adaptive {
             eta,
             cushion,
+            buffer_bytes: buffer.in_packets(PACKET) * PACKET.as_f64(),
             given: loop_delay.is_some(),
             tau_bins,
             lag: tau_bins,
@@ -144,6 +176,7 @@ impl Adaptive {
             half: 0,
             bin: None,
             counted: Time::ZERO,
+            part: 0.0,
             arrived: 0.0,
             ordered_now: 0.0,
             ordered: Box::new([0.0; ORDERS]),
@@ -174,10 +207,13 @@ impl Adaptive {
         let tau_s = self.tau_bins as f64 * BIN_S;
         let aim = self.eta * self.forecast.mu();
         self.smooth(now, waiting.as_f64() + self.ordered_within_tau(now), tau_s);
-        let cushion = self.cushion * (tau_s / CUSHION_TAU_S).max(LEAST_CUSHION);
+        let cushion = self.cushion * cushion_share(tau_s);
         let wanted = self.forecast.mu() * tau_s + cushion * self.forecast.error();
-        let target = aim - (self.outstanding_bytes - wanted) / (DELTA_OVER_TAU * tau_s);
-        (8.0 * self.forecast.mu(), 8.0 * target)
+        // What is ordered within tau beyond what is aimed at; below zero where too much is outstanding.
+        let more = (wanted - self.outstanding_bytes) * TAU_OVER_DELTA;
+        let room = self.buffer_bytes - waiting.as_f64();
+        let more = if more < room { more } else { room };
+        (8.0 * self.forecast.mu(), 8.0 * (aim + more / tau_s))
     }
 
     /// Takes what is outstanding at `now` into its mean.
@@ -215,18 +251,21 @@ impl Adaptive {
     }
 
     fn close(&mut self, now: Time, bin: u64, link: &mut impl LinkView) {
+        let passed = now.since(mem::replace(&mut self.counted, now));
+        let in_open = Duration::from_nanos(now.since(Time::ZERO).as_nanos() % BIN.as_nanos());
         let Some(open) = self.bin.replace(bin) else {
             // As if the link had always had the rate that it says it had.
-            let per_bin = link.capacity(BIN * HISTORY as u64).as_bps_f64() / 8.0 * BIN_S;
-            self.forecast.assume(bin.wrapping_sub(1), per_bin);
-            self.counted = now;
+            let bytes_per_s = link.capacity(BIN * HISTORY as u64).as_bps_f64() / 8.0;
+            self.forecast.assume(bin.wrapping_sub(1), bytes_per_s * BIN_S);
+            self.part = bytes_per_s * in_open.as_secs_f64();
             return;
         };
         let bins = bin - open;
-        let passed = now.since(self.counted);
-        let bytes = link.capacity(passed).as_bps_f64() / 8.0 * passed.as_secs_f64();
-        self.counted = now;
-        let per_bin = bytes / bins as f64;
+        // Up to the end of the last closed bin, and not to the event that came after it: packets come at other
+        // places within their bins, and a steady link would seem to waver.
+        let part = carried(in_open, link);
+        let per_bin = (self.part + carried(passed, link) - part) / bins as f64;
+        self.part = part;
         if bins > LAGS as u64 {
             // Nothing came for longer than any loop: what was ordered is not on its way any more.
             self.ordered.fill(0.0);
@@ -239,7 +278,7 @@ impl Adaptive {
                 self.forecast.note(closed, per_bin, 1);
                 self.forecast.judge(closed, self.tau_bins);
             }
-            if !self.given && self.seen >= LAGS {
+            if !self.given {
                 self.choose_lag();
                 self.take_least(bin);
             }
@@ -276,8 +315,12 @@ impl Adaptive {
         }
     }
 
-    /// Takes the least lag of the last five to ten seconds for tau.
+    /// Takes the least lag of the last five to ten seconds for tau; at the start the lag itself.
     fn take_least(&mut self, bin: u64) {
+        if self.seen < LAGS {
+            self.tau_bins = self.lag.min(FIRST_LAG);
+            return;
+        }
         let half = bin / LEAST_FOR;
         if half != self.half {
             self.least = [self.least[1], LAGS];
@@ -286,6 +329,21 @@ impl Adaptive {
         self.least[1] = self.least[1].min(self.lag);
         self.tau_bins = self.least[0].min(self.least[1]);
     }
+}
+
+/// Returns g, the share of the cushion at a loop delay of `tau_s`.
+fn cushion_share(tau_s: f64) -> f64 {
+    let loops = tau_s / CUSHION_TAU_S;
+    if loops <= MOST_CUSHION {
+        loops.max(LEAST_CUSHION)
+    } else {
+        (MOST_CUSHION - CUSHION_FALL * (loops - MOST_CUSHION)).max(LONG_CUSHION)
+    }
+}
+
+/// Bytes that the link could have carried in the last `window`.
+fn carried(window: Duration, link: &mut impl LinkView) -> f64 {
+    if window.is_zero() { 0.0 } else { link.capacity(window).as_bps_f64() / 8.0 * window.as_secs_f64() }
 }
 
 /// The place of bin number `bin` in a ring of so many, a power of two: numbers may wrap around.

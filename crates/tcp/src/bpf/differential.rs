@@ -3,6 +3,7 @@
 
 mod adaptive;
 mod delay;
+mod l4s;
 mod path;
 mod recovery;
 mod router;

@@ -60,9 +60,9 @@ fn the_link_header_reaches_the_mark() {
 #[test]
 fn the_routers_devices_reach_the_fields_of_their_names() {
     let mut place = MaybeUninit::uninit();
-    let devices = router_place { shaper: 3, link_header: 7, class_abc: 11, class_other: 13, adaptive: 1 };
+    let devices = router_place { shaper: 3, link_header: 7, class_abc: 11, class_other: 13, law: 1 };
     let opened = router::open(&mut place, devices).unwrap();
     let of = |field| setting(opened.open_object(), "place", field);
-    let fields = ["shaper", "link_header", "class_abc", "class_other", "adaptive"];
+    let fields = ["shaper", "link_header", "class_abc", "class_other", "law"];
     assert_eq!(fields.map(of), [3, 7, 11, 13, 1]);
 }

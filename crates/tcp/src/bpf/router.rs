@@ -141,6 +141,8 @@ impl Router {
             delta_us: micros(route.delta),
             target_us: micros(route.target),
             window_ns: u64::try_from(route.window.as_nanos()).unwrap_or(u64::MAX),
+            // A shaper that stands already does not say how much may wait.
+            buffer: if matches!(route.capacity, Capacity::Rate(_)) { route.limit_bytes } else { 0 },
         };
         // Merged packets would share one mark.
         let merging = Merging::off(&route.device)?;
@@ -159,7 +161,12 @@ impl Router {
             link_header: ETHERNET,
             class_abc: classes[0],
             class_other: classes[1],
-            adaptive: u32::from(route.variant == Variant::Adaptive),
+            // The numbers of bpf/router.bpf.c.
+            law: match route.variant {
+                Variant::Paper => 0,
+                Variant::Adaptive => 1,
+                Variant::L4s => 2,
+            },
         };
         let mut place = MaybeUninit::uninit();
         let loaded = objects::load("loading the router", open(&mut place, devices)?)?;
@@ -300,7 +307,7 @@ impl Router {
             brake_bytes: counts.sent_payload[1],
             ce_bytes: counts.sent_payload[2],
             loop_delay_ms: adaptive.then_some(counts.loop_delay_us as f64 / 1e3),
-            forecast_error_bytes: adaptive.then_some(counts.forecast_error),
+            forecast_error_bytes: (self.variant != Variant::Paper).then_some(counts.forecast_error),
         })
     }
 }

@@ -20,16 +20,17 @@ struct Law {
     delta_us: u64,
     target_us: u64,
     window_ns: u64,
+    buffer: u64,
 }
 
 /// `struct departure` of `kmod/marking.h`.
 #[repr(C)]
-struct Departure {
-    now_ns: u64,
-    sojourn_ns: u64,
-    backlog: u64,
-    bytes: u32,
-    ecn: u8,
+pub(crate) struct Departure {
+    pub(crate) now_ns: u64,
+    pub(crate) sojourn_ns: u64,
+    pub(crate) backlog: u64,
+    pub(crate) bytes: u32,
+    pub(crate) ecn: u8,
 }
 
 unsafe extern "C" {
@@ -68,6 +69,7 @@ fn law(rate: Rate, adaptive: bool) -> Law {
         delta_us: 133_000,
         target_us: 50_000,
         window_ns: 20_000_000,
+        buffer: 0,
     }
 }
 

@@ -118,11 +118,15 @@ pub(super) fn options(settings: &QdiscSettings) -> Vec<u8> {
         attribute(LIMIT, &packets.to_ne_bytes()),
         attribute(LIMIT_BYTES, &bytes.to_ne_bytes()),
         attribute(WINDOW, &micros(settings.window)),
-        attribute(ETA, &share(settings.eta)),
-        attribute(TOKEN_LIMIT, &share(settings.token_limit)),
-        attribute(ENCODING, &[u8::from(settings.proxied)]),
-        attribute(VARIANT, &[u8::from(settings.variant == Variant::Adaptive)]),
+        attribute(VARIANT, &[settings.variant as u8]),
     ];
+    if settings.variant != Variant::L4s {
+        attributes.extend([
+            attribute(ETA, &share(settings.eta)),
+            attribute(TOKEN_LIMIT, &share(settings.token_limit)),
+            attribute(ENCODING, &[u8::from(settings.proxied)]),
+        ]);
+    }
     if settings.variant == Variant::Paper {
         attributes.extend([
             attribute(TARGET, &micros(settings.target)),
@@ -218,12 +222,13 @@ fn abc(body: &[u8]) -> Option<Abc> {
         return None;
     }
     let statistics = find(attributes, STATS2).unwrap_or_default();
+    let settings = settings(find(attributes, OPTIONS)?)?;
     Some(Abc {
         device: u32_at(body, 4)? as i32,
         handle: u32_at(body, 8)?,
         parent: u32_at(body, 12)?,
-        settings: settings(find(attributes, OPTIONS)?)?,
-        counts: counts(statistics)?,
+        counts: counts(statistics, settings.variant)?,
+        settings,
     })
 }
 
@@ -236,8 +241,7 @@ fn settings(options: &[u8]) -> Option<QdiscSettings> {
         rate_bps: Some(u64_at(find(options, RATE64)?, 0)?.saturating_mul(8)).filter(|rate| *rate > 0),
         shape: flag(SHAPE)?,
         buffer: if packets > 0 { Buffer::Packets(packets) } else { Buffer::Bytes(number(LIMIT_BYTES)?) },
-        // A module of before it had one has the paper's.
-        variant: if flag(VARIANT) == Some(true) { Variant::Adaptive } else { Variant::Paper },
+        variant: variant(options)?,
         target: time(TARGET)?,
         delta: time(DELTA)?,
         window: time(WINDOW)?,
@@ -248,12 +252,19 @@ fn settings(options: &[u8]) -> Option<QdiscSettings> {
     })
 }
 
-fn counts(statistics: &[u8]) -> Option<Counts> {
+/// A module of before it had one has the paper's.
+fn variant(options: &[u8]) -> Option<Variant> {
+    let Some(value) = find(options, VARIANT) else { return Some(Variant::Paper) };
+    [Variant::Paper, Variant::Adaptive, Variant::L4s].into_iter().find(|variant| value == [*variant as u8])
+}
+
+fn counts(statistics: &[u8], variant: Variant) -> Option<Counts> {
     let basic = find(statistics, STATS_BASIC)?;
     let queue = find(statistics, STATS_QUEUE)?;
     let own = find(statistics, STATS_APP)?;
     let small = |at| Some(f64::from(u32_at(own, at)?));
     let loop_delay_us = u32_at(own, 96).filter(|us| *us > 0);
+    let forecasts = loop_delay_us.is_some() || variant == Variant::L4s;
     Some(Counts {
         bytes: u64_at(basic, 0)?,
         packets: u32_at(basic, 8)?,
@@ -275,7 +286,7 @@ fn counts(statistics: &[u8]) -> Option<Counts> {
         sojourn_ms: small(88)? / 1000.0,
         sojourn_max_ms: small(92)? / 1000.0,
         loop_delay_ms: loop_delay_us.map(|us| f64::from(us) / 1000.0),
-        forecast_error_bytes: loop_delay_us.and_then(|_| u32_at(own, 100)),
+        forecast_error_bytes: u32_at(own, 100).filter(|_| forecasts),
     })
 }
 
@@ -335,7 +346,27 @@ mod tests {
         assert_eq!(super::settings(&older).unwrap().variant, Variant::Paper);
         let own = attribute(STATS_APP, &[1; 96]);
         let statistics = [attribute(STATS_BASIC, &[0; 16]), attribute(STATS_QUEUE, &[0; 20]), own].concat();
-        assert_eq!(counts(&statistics).unwrap().loop_delay_ms, None);
+        assert_eq!(counts(&statistics, Variant::Paper).unwrap().loop_delay_ms, None);
+    }
+
+    #[test]
+    fn the_law_for_l4s_is_sent_without_what_belongs_to_the_others() {
+        let settings = QdiscSettings { variant: Variant::L4s, eta: 1.0, ..QdiscSettings::default() };
+        let bytes = options(&settings);
+        assert_eq!(find(&bytes[4..], VARIANT), Some(&[2][..]));
+        let of_others = [TARGET, DELTA, DELAY, ETA, TOKEN_LIMIT, ENCODING];
+        assert_eq!(of_others.map(|kind| find(&bytes[4..], kind)), [None; 6]);
+        // It has no loop's delay, and a forecast all the same.
+        let own = [vec![1; 96], vec![0; 4], vec![7, 0, 0, 0]].concat();
+        let statistics =
+            [attribute(STATS_BASIC, &[0; 16]), attribute(STATS_QUEUE, &[0; 20]), attribute(STATS_APP, &own)]
+                .concat();
+        let shown = |variant| {
+            let counts = counts(&statistics, variant).unwrap();
+            (counts.loop_delay_ms, counts.forecast_error_bytes)
+        };
+        assert_eq!(shown(Variant::L4s), (None, Some(7)));
+        assert_eq!(shown(Variant::Paper), (None, None));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! does not know.
 
 #[cfg(all(test, feature = "bpf"))]
-mod differential;
+pub(crate) mod differential;
 mod message;
 mod shown;
 
@@ -47,7 +47,7 @@ pub struct QdiscSettings {
     pub shape: bool,
     /// Size of the queue.
     pub buffer: Buffer,
-    /// The rule for the target rate.
+    /// The rule by which it marks.
     pub variant: Variant,
     /// d_t: delay below which nothing is drained. Of the paper's rule alone.
     pub target: Duration,
@@ -55,7 +55,7 @@ pub struct QdiscSettings {
     pub delta: Duration,
     /// T: window over which rates are measured.
     pub window: Duration,
-    /// eta: share of the rate to aim at.
+    /// eta: share of the rate to aim at. Of no use to the rule for L4S, like the next two.
     pub eta: f64,
     /// The most tokens the bucket holds.
     pub token_limit: f64,
@@ -100,7 +100,7 @@ pub struct Counts {
     pub drops: u32,
     /// Packets that left as accelerate.
     pub accelerates: u64,
-    /// Packets that came as accelerate and left as brake.
+    /// Packets that came as accelerate and left as brake; by the rule for L4S, as ECT(1) and as CE.
     pub turned: u64,
     /// Packets that came as brake.
     pub brakes: u64,
@@ -130,7 +130,8 @@ pub struct Counts {
     /// packet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loop_delay_ms: Option<f64>,
-    /// Mean absolute error of its forecast of mu over one tau; `None` likewise.
+    /// Mean absolute error of its forecast of mu over one tau, or over 40 ms by the rule for L4S; `None`
+    /// likewise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forecast_error_bytes: Option<u32>,
 }

@@ -47,9 +47,12 @@ struct Settings {
     #[serde(skip_serializing_if = "Option::is_none")]
     delta_ms: Option<f64>,
     window_ms: f64,
-    eta: f64,
-    token_limit: f64,
-    encoding: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    eta: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    token_limit: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    encoding: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     x: Option<&'static str>,
 }
@@ -62,7 +65,7 @@ impl From<Qdisc> for Document {
             Buffer::Bytes(bytes) => (None, Some(bytes)),
         };
         let ms = |time: Duration| time.as_secs_f64() * 1e3;
-        let paper = s.variant == Variant::Paper;
+        let (paper, l4s) = (s.variant == Variant::Paper, s.variant == Variant::L4s);
         let settings = Settings {
             rate_bps: s.rate_bps,
             shape: s.shape,
@@ -72,9 +75,9 @@ impl From<Qdisc> for Document {
             target_ms: paper.then(|| ms(s.target)),
             delta_ms: paper.then(|| ms(s.delta)),
             window_ms: ms(s.window),
-            eta: s.eta,
-            token_limit: s.token_limit,
-            encoding: if s.proxied { "proxied" } else { "abc" },
+            eta: (!l4s).then_some(s.eta),
+            token_limit: (!l4s).then_some(s.token_limit),
+            encoding: (!l4s).then_some(if s.proxied { "proxied" } else { "abc" }),
             x: paper.then_some(if s.sojourn { "sojourn" } else { "backlog" }),
         };
         let (handle, parent) = (class_name(qdisc.handle), class_name(qdisc.parent));

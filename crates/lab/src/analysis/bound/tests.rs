@@ -215,7 +215,7 @@ fn pour_adaptive(bound: &Bound, steps: &[(f64, f64)], random: &mut Random) -> f6
         let on_its_way: f64 = ordered.iter().sum::<f64>() * h_s;
         let outstanding = queue + on_its_way;
         mean += (outstanding - mean) * h_s / (ADAPTIVE_SIGMA_OVER_TAU * tau_s);
-        let cushion = (tau_s / ADAPTIVE_CUSHION_TAU_S).max(ADAPTIVE_LEAST_CUSHION) * error_bits;
+        let cushion = adaptive_cushion(tau_s) * error_bits;
         let target = forecast_bps - (mean - forecast_bps * tau_s - cushion) / delta_s;
         let order =
             target.clamp(2.0 * ADAPTIVE_LEAST_SHARE * leaves_bps, target.max(0.0).max(leaves_bps / 8.0));

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use brakelight_core::ecn::{Ecn, Encoding, Mark};
 use brakelight_core::parameters::Parameters;
 use brakelight_core::queue::Queue;
+use brakelight_core::time::Time;
 use brakelight_core::units::Rate;
 use brakelight_testkit::packet::Sample;
 
@@ -38,6 +39,30 @@ fn what_the_link_serves_in_a_loop_delay_is_ordered_and_a_surplus_is_taken_back()
     near(bench.shown("f"), 1.0 / 16.0);
 }
 
+#[test]
+fn what_is_ordered_beyond_the_link_s_rate_finds_room_in_the_buffer() {
+    let config = Config::from_options([("variant", "adaptive"), ("loop_delay", "40ms")]).unwrap();
+    let mut bench = Bench::new(Abc::new(&config, &place(10)), Rate::from_mbps(12));
+    bench.arrive(ms(0), Encoding::Abc, Ecn::Ect1);
+    bench.leave(ms(0)).unwrap();
+    // 15,000 bytes within 40 ms, where delta alone would have 60,000 within 28 ms.
+    near(bench.shown("target_rate_bps"), 8.0 * (1.5e6 + 15_000.0 / 0.04));
+    for _ in 0..5 {
+        bench.arrive(ms(1), Encoding::Abc, Ecn::Ect1);
+    }
+    bench.leave(ms(1)).unwrap();
+    near(bench.shown("target_rate_bps"), 8.0 * (1.5e6 + 9_000.0 / 0.04));
+}
+
+#[test]
+fn the_cushion_grows_with_the_loop_s_delay_up_to_110_ms_and_then_falls() {
+    for (tau_s, share) in
+        [(0.002, 0.7), (0.07, 0.7), (0.1, 1.0), (0.11, 1.1), (0.15, 0.5), (0.2, -0.2), (0.4, -0.2)]
+    {
+        near(super::cushion_share(tau_s), share);
+    }
+}
+
 /// tau = 40 ms, so what is outstanding is smoothed over 10 ms.
 #[test]
 fn a_burst_moves_the_target_rate_by_what_it_adds_to_the_mean() {
@@ -54,6 +79,22 @@ fn a_burst_moves_the_target_rate_by_what_it_adds_to_the_mean() {
     // Ten milliseconds later nothing is left of what was: nine wait, and the second packet ordered two.
     bench.leave(ms(11)).unwrap();
     near(bench.shown("outstanding_bytes"), 9.0 * 1500.0 + 3000.0);
+}
+
+/// Packets pass at any place within a bin of 2 ms.
+#[test]
+fn a_steady_link_is_forecast_without_an_error_whenever_packets_pass() {
+    let mut bench = adaptive(&[("loop_delay", "40ms")]);
+    bench.link.capacity = Rate::from_mbps(60);
+    for packet in 0..20_000_u64 {
+        // 170 us, and every third time as much again.
+        let now = Time::from_nanos(170_000 * (packet + packet / 3));
+        bench.arrive(now, Encoding::Abc, Ecn::Ect1);
+        bench.leave(now).unwrap();
+    }
+    let error = bench.shown("forecast_error_bytes");
+    assert!(error < 0.01, "{error} bytes");
+    near(bench.shown("capacity_bps"), 60e6);
 }
 
 #[test]
@@ -110,6 +151,17 @@ fn the_router_finds_its_loop_s_delay_by_what_its_marks_bring() {
         closed_loop(&mut bench, delay_ms, 12_000, |now| if now / 300 % 2 == 0 { 1 } else { 3 });
         let found = bench.shown("loop_delay_ms");
         assert!((found - delay_ms as f64).abs() <= 4.0, "{delay_ms} ms: found {found}");
+    }
+}
+
+#[test]
+fn a_start_finds_its_loop_s_delay_with_the_first_flight_that_comes_back() {
+    // Above 100 ms it stays with that until all lags have been seen.
+    for (delay_ms, expected) in [(10, 10.0), (24, 24.0), (40, 40.0), (60, 60.0), (150, 100.0), (280, 100.0)] {
+        let mut bench = adaptive(&[]);
+        closed_loop(&mut bench, delay_ms, delay_ms + 20, |_| 3);
+        let found = bench.shown("loop_delay_ms");
+        assert!((found - expected).abs() <= 4.0, "{delay_ms} ms: found {found}");
     }
 }
 

@@ -47,7 +47,7 @@ unsafe extern "C" {
 
 const ONE: f64 = (1_u32 << 20) as f64;
 
-fn settings(rate: Rate, eta: f64) -> router_settings {
+pub(super) fn settings(rate: Rate, eta: f64, buffer: u64) -> router_settings {
     router_settings {
         mu: rate.bps() / 8,
         eta: (eta * ONE) as u64,
@@ -55,11 +55,12 @@ fn settings(rate: Rate, eta: f64) -> router_settings {
         delta_us: 133_000,
         target_us: 50_000,
         window_ns: 20_000_000,
+        buffer,
     }
 }
 
 /// C state of so many bytes; zero is its start.
-fn state(bytes: usize) -> Vec<u64> {
+pub(super) fn state(bytes: usize) -> Vec<u64> {
     vec![0; bytes.div_ceil(8)]
 }
 
@@ -73,14 +74,16 @@ struct Programs {
     router: Vec<u64>,
     adaptive: Vec<u64>,
     backlog: Vec<u64>,
+    /// Bytes that may wait.
+    buffer: u64,
 }
 
 impl Programs {
-    fn new() -> Self {
+    fn new(packets: u32) -> Self {
         // SAFETY: these only return sizes.
         let [router, adaptive, backlog] =
             unsafe { [bl_router_size(), bl_adaptive_size(), bl_backlog_size()].map(state) };
-        Programs { router, adaptive, backlog }
+        Programs { router, adaptive, backlog, buffer: 1500 * u64::from(packets) }
     }
 
     fn arrive(&mut self, now: Time, rate: Rate, packet: Sample) {
@@ -106,7 +109,7 @@ impl Programs {
 
     /// Whether a packet leaves as accelerate; `ordered` as in `bpf/host.c`.
     fn leave(&mut self, now: Time, rate: Rate, waiting: u64, packet: Sample, ordered: u32) -> bool {
-        let (settings, now) = (settings(rate, 1.0), now.as_nanos());
+        let (settings, now) = (settings(rate, 1.0, self.buffer), now.as_nanos());
         let [router, adaptive] = [&mut self.router, &mut self.adaptive].map(|state| state.as_mut_ptr());
         let kind = kind(packet);
         // SAFETY: as above.
@@ -117,7 +120,7 @@ impl Programs {
 
     /// By the paper's rule, which has no loop.
     fn leave_by_paper(&mut self, now: Time, rate: Rate, sojourn: Duration, packet: Sample) -> bool {
-        let (settings, x_us) = (settings(rate, 0.98), sojourn.as_nanos() / 1000);
+        let (settings, x_us) = (settings(rate, 0.98, self.buffer), sojourn.as_nanos() / 1000);
         let (router, accelerates) = (self.router.as_mut_ptr(), u32::from(packet.ecn == Ecn::Ect1));
         // SAFETY: as above.
         unsafe { bl_router_depart(router, &settings, now.as_nanos(), x_us, packet.size, accelerates) != 0 }
@@ -161,7 +164,7 @@ fn kind(packet: Sample) -> u32 {
 }
 
 /// A link whose rate steps between 1, 1/2 and 1/4 of a rate every 700 ms, and wavers by a fifth every 3 ms.
-struct Waver {
+pub(super) struct Waver {
     random: Random,
     most: Rate,
     rate: Rate,
@@ -169,12 +172,12 @@ struct Waver {
 }
 
 impl Waver {
-    fn new(seed: u64, most: Rate) -> Self {
+    pub(super) fn new(seed: u64, most: Rate) -> Self {
         let until = Time::ZERO + Duration::from_millis(3);
         Waver { random: Random::stream(seed, "link"), most, rate: most, until }
     }
 
-    fn at(&mut self, now: Time) -> Rate {
+    pub(super) fn at(&mut self, now: Time) -> Rate {
         while self.until <= now {
             let step = [1.0, 0.25, 0.5, 1.0, 0.5][(self.until.as_nanos() / 700_000_000 % 5) as usize];
             let share = step * (0.8 + 0.4 * self.random.uniform());
@@ -194,7 +197,7 @@ struct Tally {
     /// Packets with different marks; at which tau differs.
     differ: u64,
     tau_apart: u64,
-    /// The sum of the differences of f, and the largest.
+    /// The sum of the differences of f, and the largest where tau is the same.
     f_sum: f64,
     f: f64,
     /// The largest difference of mu, over mu; of m and of e, over what the link carries in tau.
@@ -216,7 +219,8 @@ fn inspect(core: &Abc<Sample>, wanted: &str) -> f64 {
     found
 }
 
-fn core(seed: u64, limit: Limit, nominal: Rate) -> Abc<Sample> {
+fn core(seed: u64, packets: u32, nominal: Rate) -> Abc<Sample> {
+    let limit = Limit::Packets(packets);
     let config = Config::from_options([("variant", "adaptive")]).expect("the option is known");
     Abc::new(&config, &Place { limit, nominal, random: Random::stream(seed, "queue") })
 }
@@ -229,11 +233,11 @@ impl Tally {
         self.differ += u64::from(by_core != by_program);
         let f = (inspect(core, "f") - programs.f()).abs();
         self.f_sum += f;
-        self.f = self.f.max(f);
         if inspect(core, "loop_delay_ms") != programs.loop_delay_ms() {
             self.tau_apart += 1;
             return;
         }
+        self.f = self.f.max(f);
         let [mu, outstanding] = programs.shown();
         let by_core = inspect(core, "capacity_bps") / 8.0;
         let served = by_core * programs.loop_delay_ms() / 1e3;
@@ -248,13 +252,13 @@ impl Tally {
 /// Others come at random, and every three seconds nothing does for 700 ms. In the second half the loop's
 /// delay is another. The program takes the core's marks for its orders: where f is rounded another packet
 /// gets the bucket's next token, and what that brings is not what is compared.
-fn compare(seed: u64, mbps: u64, loop_delays_ms: [u64; 2], limit: Limit, packets: u64) -> Tally {
+fn compare(seed: u64, mbps: u64, loop_delays_ms: [u64; 2], limit: u32, packets: u64) -> Tally {
     const SILENCE: Duration = Duration::from_millis(700);
     let mut random = Random::stream(seed, "adaptive");
     let most = Rate::from_mbps(mbps);
     let mut core = core(seed, limit, most);
     let mut link = Waver::new(seed, most);
-    let mut programs = Programs::new();
+    let mut programs = Programs::new(limit);
     let mut coming: VecDeque<Time> = VecDeque::new();
     let mut waiting: VecDeque<(Time, Sample)> = VecDeque::new();
     let mut behind_bytes = 0;
@@ -336,9 +340,9 @@ fn every_estimate_is_the_cores_at_any_rate_and_loop_delay() {
     ] {
         for share in [4, 100] {
             // A fortieth of a second of the rate and a whole one, ten packets at least.
-            let limit = Limit::Packets(u32::try_from(mbps * share / 10 * 2).unwrap().max(10));
+            let limit = u32::try_from(mbps * share / 10 * 2).unwrap().max(10);
             let tally = compare(seed, mbps, loop_delays, limit, packets);
-            let numbers = format!("{mbps} Mbit/s, {loop_delays:?} ms, {limit:?}: {tally:?}");
+            let numbers = format!("{mbps} Mbit/s, {loop_delays:?} ms, {limit} packets: {tally:?}");
             assert!(tally.by_core * 5 > packets, "{numbers}");
             assert!(tally.by_core.abs_diff(tally.by_program) * 1000 <= tally.by_core, "{numbers}");
             assert!(tally.tau_apart * 1000 <= packets, "{numbers}");
@@ -376,11 +380,12 @@ struct Outcome {
 
 /// Senders of 40 ms of propagation that obey one router's marks, on 12 and 24 Mbit/s by turns of 2 s.
 fn obey(who: Who) -> Outcome {
+    const BUFFER: u32 = 10_000;
     const END: Duration = Duration::from_secs(60);
     const RTT: Duration = Duration::from_millis(40);
     let rate_at = |now: Time| Rate::from_mbps([12, 24][(now.as_nanos() / 2_000_000_000 % 2) as usize]);
-    let mut core = core(1, Limit::Packets(10_000), rate_at(Time::ZERO));
-    let mut programs = Programs::new();
+    let mut core = core(1, BUFFER, rate_at(Time::ZERO));
+    let mut programs = Programs::new(BUFFER);
     let mut coming: VecDeque<Time> = VecDeque::new();
     let mut waiting: VecDeque<(Time, Sample)> = VecDeque::new();
     let (mut free, mut more) = (Time::ZERO, Time::ZERO + Duration::from_millis(5));

@@ -41,6 +41,7 @@ fn run(seed: u64, rate: Rate, load: f64, packets: u64) -> (u64, u64, u64, f64) {
         delta_us: 133_000,
         target_us: 50_000,
         window_ns: 20_000_000,
+        buffer: 0,
     };
     // SAFETY: it only returns a size.
     let mut fixed = vec![0_u64; unsafe { bl_router_size() }.div_ceil(8)];
