@@ -204,8 +204,8 @@ struct Tally {
     /// Packets with different marks; at which tau differs.
     differ: u64,
     tau_apart: u64,
-    /// The sum of the differences of f, and the largest between that of the program and what the core's target
-    /// rate makes of the program's cr, where tau is the same.
+    /// The sum of the differences of f, and the largest between that of the program and what the core's
+    /// target rate makes of the program's cr, where tau is the same.
     f_sum: f64,
     f: f64,
     /// The largest difference of mu, over mu; of m and of e, over what the link carries in tau.
@@ -363,8 +363,8 @@ fn every_estimate_is_the_cores_at_any_rate_and_loop_delay() {
             assert!(tally.mu < 2e-4, "{numbers}");
             // What is shown of m and e is rounded to bytes.
             assert!(tally.outstanding < 1e-3 && tally.error < 1e-3, "{numbers}");
-            // cr may have a small packet in the step of the one before, and forgets both with it: so f by itself
-            // is compared in the mean, and with the same cr at every packet.
+            // cr may have a small packet in the step of the one before, and forgets both with it: so f by
+            // itself is compared in the mean, and with the same cr at every packet.
             assert!(tally.f < 0.002 && tally.f_sum < 1e-4 * packets as f64, "{numbers}");
         }
     }
