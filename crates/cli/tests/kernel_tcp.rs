@@ -427,8 +427,8 @@ fn the_law_for_l4s_marks_what_a_real_sender_answers() {
         };
         let marked = all("turned_packets");
         let (mbps, p95_ms, marked) = (median("mbps"), median("delay_p95_ms"), marked[14] - marked[0]);
-        // The buffer holds 150 ms. A sender that stalls loses more than half of the rate, and gets it back by a
-        // packet each round trip.
+        // The buffer holds 150 ms. A sender that stalls loses more than half of the rate, and gets it back by
+        // a packet each round trip.
         if mbps > 5.0 && p95_ms < 30.0 && marked > 0.0 {
             break;
         }

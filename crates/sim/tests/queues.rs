@@ -275,8 +275,8 @@ fn abc_that_tunes_itself_gives_flows_of_unequal_round_trips_like_windows() {
     assert!((0.5..2.0).contains(&ratio), "the window of the shorter round trip is {ratio:.2} of the other's");
 }
 
-/// A loop of 40 ms must not get orders for a longer one while its delay is not known yet: the buffer holds 15 ms.
-/// With tau of 100 ms in the first 400 ms it lost 167 packets.
+/// A loop of 40 ms must not get orders for a longer one while its delay is not known yet: the buffer holds 15
+/// ms. With tau of 100 ms in the first 400 ms it lost 167 packets.
 #[test]
 fn a_start_in_a_shallow_buffer_loses_few_packets_behind_abc_that_tunes_itself() {
     let one = FlowSpec { rtt: Duration::from_millis(40), ..flow("abc", 1) };

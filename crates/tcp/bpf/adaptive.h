@@ -59,8 +59,8 @@
 /* Bins of capacity that are remembered: the longest window and one loop delay. */
 #define HISTORY 1024
 /*
- * c e in per cent of e: what each bin of the loop's delay adds, and the least; from the bins of 110 ms on what
- * each takes away, and the least below zero.
+ * c e in per cent of e: what each bin of the loop's delay adds, and the least; from the bins of 110 ms on
+ * what each takes away, and the least below zero.
  */
 #define CUSHION_RISE_PERCENT 2
 #define LEAST_CUSHION_PERCENT 70
@@ -275,9 +275,9 @@ CHECKED_ALONE int adaptive_forecast(struct adaptive *a, __u64 last)
 }
 
 /*
- * Another lag takes the present one's place where it is clearly better; tau is the least of ten seconds, and the
- * lag itself, or FIRST_LAG where that is less, until bins of all lags have been seen: one that was wrong so early
- * must not stay the least.
+ * Another lag takes the present one's place where it is clearly better; tau is the least of ten seconds, and
+ * the lag itself, or FIRST_LAG where that is less, until bins of all lags have been seen: one that was wrong
+ * so early must not stay the least.
  */
 CHECKED_ALONE int adaptive_choose_lag(struct adaptive *a, __u64 bin)
 {

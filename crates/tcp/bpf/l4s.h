@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * ABC's router for L4S senders, in fixed point: the law of `brakelight-routers`'s `abc/l4s.rs`, whose head has
- * the formulas, the symbols and the reasons. The constants here are the defaults there.
+ * ABC's router for L4S senders, in fixed point: the law of `brakelight-routers`'s `abc/l4s.rs`, whose head
+ * has the formulas, the symbols and the reasons. The constants here are the defaults there.
  *
  *   mu = what the link could have carried in the last H, over H
  *   e += (|mu(t) - mu(t - H)| H - e) dt / A              mean error of mu as a forecast of the next H
  *   Q* = d_t mu + c e + two packets                      what may wait
  *   an ECT(1) packet that leaves and that stood in a queue is marked CE if more than Q* stays behind it
  *
- * Time is in bins of 1 ms. Amounts are bytes << L4S_AMOUNT_BITS. Zero is the start of all state. A bin is closed
- * in three steps, as in adaptive.h: `l4s_take` and `l4s_give` under the router's lock, `l4s_close` between them
- * without it. The other queue of abc/l4s.rs, for traffic that is not L4S, is none of this file's.
+ * Time is in bins of 1 ms. Amounts are bytes << L4S_AMOUNT_BITS. Zero is the start of all state. A bin is
+ * closed in three steps, as in adaptive.h: `l4s_take` and `l4s_give` under the router's lock, `l4s_close`
+ * between them without it. The other queue of abc/l4s.rs, for traffic that is not L4S, is none of this
+ * file's.
  */
 #ifndef BRAKELIGHT_L4S_H
 #define BRAKELIGHT_L4S_H
@@ -71,8 +72,8 @@ static __always_inline __u64 l4s_carried(const struct l4s *l, __u64 last)
 }
 
 /*
- * At `now_ns`, under the router's lock: begins to close what ended by then. Where it returns true, `l4s_close`
- * and then `l4s_give` must follow. mu in bytes per second.
+ * At `now_ns`, under the router's lock: begins to close what ended by then. Where it returns true,
+ * `l4s_close` and then `l4s_give` must follow. mu in bytes per second.
  */
 static __always_inline bool l4s_take(struct l4s *l, __u64 now_ns, __u64 mu)
 {
@@ -166,8 +167,8 @@ static __always_inline void l4s_serve(struct l4s *l, __u64 now_ns)
 }
 
 /*
- * Whether to mark the packet that leaves now, came at `arrived_ns`, and lets `waiting` bytes wait behind it. The
- * bins that ended by now have been closed, and it has been served.
+ * Whether to mark the packet that leaves now, came at `arrived_ns`, and lets `waiting` bytes wait behind it.
+ * The bins that ended by now have been closed, and it has been served.
  */
 static __always_inline bool l4s_marks(const struct l4s *l, __u64 arrived_ns, __u64 waiting, __u32 overhead)
 {

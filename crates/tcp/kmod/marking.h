@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
  * What ABC's router does to the packet that leaves, in both encodings of abc20 4.2: the readings of
- * `brakelight-routers`'s `abc.rs`, with the arithmetic of ../bpf/router.h. And what its router for L4S senders
- * does, by ../bpf/l4s.h. No kernel in here: the tests compile it too.
+ * `brakelight-routers`'s `abc.rs`, with the arithmetic of ../bpf/router.h. And what its router for L4S
+ * senders does, by ../bpf/l4s.h. No kernel in here: the tests compile it too.
  */
 #ifndef BRAKELIGHT_MARKING_H
 #define BRAKELIGHT_MARKING_H

@@ -323,8 +323,8 @@ pub struct Sample {
     /// tau, the loop's delay as the router estimates it; `None` but by the rule that tunes itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loop_delay_ms: Option<f64>,
-    /// Mean absolute error of its forecast of mu over one tau, or over 40 ms by the rule for L4S; `None` by the
-    /// paper's rule.
+    /// Mean absolute error of its forecast of mu over one tau, or over 40 ms by the rule for L4S; `None` by
+    /// the paper's rule.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forecast_error_bytes: Option<u64>,
 }

@@ -233,7 +233,8 @@ fn by_core(frames: &[Frame], mbps: u64, proxied: bool, variant: &str) -> Vec<Ecn
     served(&mut core, frames.iter().zip(0..).map(sent), rate)
 }
 
-/// The fields with which a queue lets packets leave that all wait when a link of this rate begins to serve them.
+/// The fields with which a queue lets packets leave that all wait when a link of this rate begins to serve
+/// them.
 fn served(core: &mut impl Queue<Sample>, sent: impl Iterator<Item = Sample>, rate: Rate) -> Vec<Ecn> {
     let (mut link, mut drops) = (Fixed(rate), Vec::new());
     for packet in sent {

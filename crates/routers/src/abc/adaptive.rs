@@ -30,8 +30,9 @@
 //! # The cushion
 //!
 //! e is an error over one tau, so it grows with tau. Up to 110 ms the cushion grows with tau once more, since
-//! on longer loops a link's use hangs more on what waits. On still longer ones the errors are as large as what
-//! a link carries in many milliseconds, and a queue of them is too long: there a forecast is lowered a little.
+//! on longer loops a link's use hangs more on what waits. On still longer ones the errors are as large as
+//! what a link carries in many milliseconds, and a queue of them is too long: there a forecast is lowered a
+//! little.
 //!
 //! # Bursts
 //!
@@ -102,12 +103,12 @@ const BETTER: f64 = 0.8;
 /// The shortest window of the forecast, and the loop delay that counts at least for the longest, in bins.
 const SHORTEST_WINDOW: usize = 2;
 const LEAST_FOR_WINDOW: usize = 10;
-/// The loop delay at which `cushion` mean errors may wait: on shorter ones less, but no less than this share of
-/// them.
+/// The loop delay at which `cushion` mean errors may wait: on shorter ones less, but no less than this share
+/// of them.
 const CUSHION_TAU_S: f64 = 0.1;
 const LEAST_CUSHION: f64 = 0.7;
-/// The most of them, on a loop of 110 ms; by how much less on one that is longer by `CUSHION_TAU_S`; and the end
-/// of that.
+/// The most of them, on a loop of 110 ms; by how much less on one that is longer by `CUSHION_TAU_S`; and the
+/// end of that.
 const MOST_CUSHION: f64 = 1.1;
 const CUSHION_FALL: f64 = 1.5;
 const LONG_CUSHION: f64 = -0.2;
@@ -261,8 +262,8 @@ impl Adaptive {
             return;
         };
         let bins = bin - open;
-        // Up to the end of the last closed bin, and not to the event that came after it: packets come at other
-        // places within their bins, and a steady link would seem to waver.
+        // Up to the end of the last closed bin, and not to the event that came after it: packets come at
+        // other places within their bins, and a steady link would seem to waver.
         let part = carried(in_open, link);
         let per_bin = (self.part + carried(passed, link) - part) / bins as f64;
         self.part = part;

@@ -1,5 +1,5 @@
-//! The law of `bpf/l4s.h` against `abc_l4s` of `brakelight_routers`, as the programs and as the module call it,
-//! on a link whose rate steps and wavers, under loads that come and go.
+//! The law of `bpf/l4s.h` against `abc_l4s` of `brakelight_routers`, as the programs and as the module call
+//! it, on a link whose rate steps and wavers, under loads that come and go.
 
 use std::collections::VecDeque;
 
@@ -124,8 +124,8 @@ impl Tally {
     }
 }
 
-/// Packets of ECT(1), one of twenty with CE, come in bursts, at loads of 0.3 to 1.3 of the link by turns of a second, and none for
-/// 800 ms every seven seconds.
+/// Packets of ECT(1), one of twenty with CE, come in bursts, at loads of 0.3 to 1.3 of the link by turns of a
+/// second, and none for 800 ms every seven seconds.
 fn compare(seed: u64, mbps: u64, packets: u64) -> Tally {
     let mut random = Random::stream(seed, "l4s");
     let most = Rate::from_mbps(mbps);
