@@ -8,9 +8,8 @@
 //! brakelight evaluate gcc nada scream cubic newreno westwood vegas copa bbr bbr2 bbr3 vivace prague quicdc \
 //!   abc bmcc --kit media --format json > docs/evaluation-media.json
 //! # With the feature `stacks`; newreno, cubic, bbr and bbr3 beside them are ours.
-//! stacks="quinn/newreno quinn/cubic noq/cubic noq/bbr3 s2n-quic/cubic s2n-quic/bbr"
-//! brakelight evaluate newreno cubic bbr bbr3 $stacks --format json > docs/evaluation-stacks.json
-//! brakelight evaluate newreno cubic bbr bbr3 $stacks quinn/bbr --kit media --format json \
+//! stacks="quinn/newreno quinn/cubic quinn/bbr noq/cubic noq/bbr3 s2n-quic/cubic s2n-quic/bbr"
+//! brakelight evaluate newreno cubic bbr bbr3 $stacks --kit media --format json \
 //!   > docs/evaluation-stacks-media.json
 //! brakelight evaluate bbr bbr3 quinn/bbr noq/bbr3 s2n-quic/bbr --kit bbr --format json \
 //!   > docs/evaluation-stacks-bbr.json
@@ -36,11 +35,10 @@ fn kept(file: &str) -> Evaluation {
 }
 
 /// The boards, by the name of their part in the page, and what each is made of.
-const BOARDS: [(&str, &str); 6] = [
+const BOARDS: [(&str, &str); 5] = [
     ("board", "evaluation.json"),
     ("bbr", "evaluation-bbr.json"),
     ("media", "evaluation-media.json"),
-    ("stacks", "evaluation-stacks.json"),
     ("stacks-bbr", "evaluation-stacks-bbr.json"),
     ("stacks-media", "evaluation-stacks-media.json"),
 ];
