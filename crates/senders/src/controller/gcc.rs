@@ -46,8 +46,8 @@
 //! - D2. libwebrtc's default estimator of losses is LossBasedBweV2, which fits a model of inherent loss. It
 //!   is not here. Shares of loss are taken once a second, as RTCP reports bring them.
 //! - D3. Packets leave at the target. libwebrtc lets a video out at 1.1 times the target
-//!   (video_send_stream_impl.cc, kStrictPacingMultiplier), which its encoder does not exceed on average; a bulk
-//!   flow would.
+//!   (video_send_stream_impl.cc, kStrictPacingMultiplier), which its encoder does not exceed on average; a
+//!   bulk flow would.
 //! - D4. Probes are sent of what the application wrote. There is no padding, so a flow that is limited by its
 //!   application does not probe again, and the probes during a call are not there.
 //! - D5. The window is a bound. libwebrtc lowers the encoder's rate while more is in flight.
