@@ -30,6 +30,7 @@ use support::{Scratch, text};
 
 /// What a block may need that a test does not have, and how the test says so.
 const REASONS: &[(&str, &str)] = &[
+    ("browsers", "it needs two Chromium browsers, and two cores with nothing else to do"),
     ("build", "it builds programs, which takes minutes; the gate builds them elsewhere"),
     ("feature", "it needs a model that was trained before"),
     ("machines", "it needs more than one machine"),

@@ -378,11 +378,15 @@ fn marks_for_l4s_are_the_cores() {
     };
     let expected = served(&mut core, frames.iter().zip(0..).map(|(frame, id)| sent(id, frame)), rate);
     let by_core = expected.iter().filter(|ecn| **ecn == Ecn::Ce).count();
-    let by_module = frames.iter().filter(|_| into.receive().ecn() == Ecn::Ce).count();
+    let received: Vec<Ecn> = frames.iter().map(|_| into.receive().ecn()).collect();
+    let by_module = received.iter().filter(|ecn| **ecn == Ecn::Ce).count();
     println!("  {} packets: {by_core} marked CE by the core, {by_module} by the module", frames.len());
     assert!(by_core > 900 && by_core < frames.len(), "{by_core}");
     assert!(by_core.abs_diff(by_module) * 50 <= by_core, "{by_core}, {by_module}");
-    assert_eq!(counts().turned, by_module as u64);
+    // What left while all were held back left by the paper's rule, which turns ECT(1) into ECT(0).
+    let turned = received.iter().filter(|ecn| **ecn != Ecn::Ect1).count();
+    assert!(turned - by_module <= 1, "{turned}, {by_module}");
+    assert_eq!(counts().turned, turned as u64);
     assert_eq!(counts().loop_delay_ms, None);
     remove();
 }
