@@ -29,6 +29,7 @@ pub const REAL_TIME: &[RealTime] = &[
             "delay_control_keeps_a_deep_buffer_from_filling",
             "a_shaper_that_stands_already_serves_the_router_in_both_versions_of_ip",
             "the_rule_that_tunes_itself_finds_the_loop_s_delay_and_lets_little_wait",
+            "the_law_for_l4s_marks_what_a_real_sender_answers",
             "what_is_pinned_outlives_the_command_and_goes_when_told",
         ],
         waits_for: "this kernel's TCP with eBPF programs between network namespaces",
