@@ -328,7 +328,56 @@ fn a_shaper_that_stands_already_serves_the_router_in_both_versions_of_ip() {
     }
 }
 
-/// The emulator holds back what the sender's side sends and gets, 20 ms each way.
+impl Row {
+    /// Attaches a router of 20 Mbit/s with that rule, and a way back for what the emulator sends. Returns
+    /// what the router says of itself.
+    fn routed(&mut self, variant: &str) -> Lines {
+        run(&format!("ip -n {} route add 100.64.0.0/14 via 10.77.1.1", self.names[1]));
+        run(&format!("ip netns exec {} sh -c 'echo 1 > /proc/sys/net/ipv4/ip_forward'", self.names[0]));
+        let program = env!("CARGO_BIN_EXE_brakelight");
+        let mut command = self.within(1, program, &["router", "attach", "ra", "--rate", "20Mbps"]);
+        command.args(["--variant", variant, "--interval", "300ms", "--format", "json"]).stderr(Stdio::null());
+        let attached = self.start(command);
+        let lines = Lines::of(self.running[attached].stdout.take().unwrap());
+        next_sample(&lines);
+        lines
+    }
+
+    /// Starts a sender behind the emulator, which holds back what it sends and gets, 20 ms each way.
+    fn send_later(&mut self, command: &[&str]) {
+        let program = env!("CARGO_BIN_EXE_brakelight");
+        let mut sender = self.within(0, program, &["emulate", "--nat", "--delay", "20ms", "--"]);
+        sender.args(command).stderr(Stdio::null()).env_remove("SUDO_UID");
+        self.start(sender);
+    }
+}
+
+/// Waits until fifteen samples in a row are `right`, which else says what they show.
+fn until_fifteen(lines: &Lines, right: impl Fn(&VecDeque<Value>) -> Result<(), String>) {
+    let begin = Instant::now();
+    let mut samples = VecDeque::new();
+    loop {
+        samples.push_back(next_sample(lines));
+        if samples.len() < 15 {
+            continue;
+        }
+        let Err(shown) = right(&samples) else { return };
+        assert!(begin.elapsed() < PATIENCE, "{shown}");
+        samples.pop_front();
+    }
+}
+
+/// All values of one name.
+fn all(samples: &VecDeque<Value>, of: &str) -> Vec<f64> {
+    samples.iter().map(|sample| sample[of].as_f64().unwrap()).collect()
+}
+
+fn median(samples: &VecDeque<Value>, of: &str) -> f64 {
+    let mut values = all(samples, of);
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
 #[test]
 fn the_rule_that_tunes_itself_finds_the_loop_s_delay_and_lets_little_wait() {
     if let Some(reason) = missing() {
@@ -338,13 +387,7 @@ fn the_rule_that_tunes_itself_finds_the_loop_s_delay_and_lets_little_wait() {
     const PORT: u16 = 5201;
     let mut row = Row::new();
     let program = env!("CARGO_BIN_EXE_brakelight");
-    run(&format!("ip -n {} route add 100.64.0.0/14 via 10.77.1.1", row.names[1]));
-    run(&format!("ip netns exec {} sh -c 'echo 1 > /proc/sys/net/ipv4/ip_forward'", row.names[0]));
-    let mut command = row.within(1, program, &["router", "attach", "ra", "--rate", "20Mbps"]);
-    command.args(["--variant", "adaptive", "--interval", "300ms", "--format", "json"]).stderr(Stdio::null());
-    let attached = row.start(command);
-    let lines = Lines::of(row.running[attached].stdout.take().unwrap());
-    next_sample(&lines);
+    let lines = row.routed("adaptive");
     row.load(2, &["--receiver"]);
     let listener = row.within(2, "socat", &["-u", &format!("TCP4-LISTEN:{PORT},reuseaddr"), "/dev/null"]);
     row.start(listener);
@@ -354,39 +397,22 @@ fn the_rule_that_tunes_itself_finds_the_loop_s_delay_and_lets_little_wait() {
          until sysctl -qw net.ipv4.tcp_congestion_control={name} 2>/dev/null; do sleep 0.1; done; \
          exec 3<>/dev/tcp/10.77.2.2/{PORT}; exec cat /dev/zero >&3"
     );
-    let mut sender =
-        row.within(0, program, &["emulate", "--nat", "--delay", "20ms", "--", "bash", "-c", &send]);
-    sender.stderr(Stdio::null()).env_remove("SUDO_UID");
-    row.start(sender);
+    row.send_later(&["bash", "-c", &send]);
     // Where the machine stalls, packets come in bursts, and tau is the least lag of up to ten seconds. So
     // this waits for fifteen samples in a row that show the rule at work.
-    let begin = Instant::now();
-    let mut samples = VecDeque::new();
-    loop {
-        samples.push_back(next_sample(&lines));
-        if samples.len() < 15 {
-            continue;
-        }
-        let median = |of: &str| {
-            let mut values: Vec<f64> = samples.iter().map(|sample| sample[of].as_f64().unwrap()).collect();
-            values.sort_by(f64::total_cmp);
-            values[values.len() / 2]
-        };
-        let numbers = ["mbps", "delay_p95_ms", "accelerate_percent", "loop_delay_ms"].map(median);
+    until_fifteen(&lines, |samples| {
+        let names = ["mbps", "delay_p95_ms", "accelerate_percent", "loop_delay_ms"];
+        let numbers = names.map(|name| median(samples, name));
         let [mbps, p95_ms, accelerate, loop_delay_ms] = numbers;
-        if (36.0..=50.0).contains(&loop_delay_ms)
+        let is_right = (36.0..=50.0).contains(&loop_delay_ms)
             && mbps > 17.0
             && p95_ms < 15.0
-            && (40.0..60.0).contains(&accelerate)
-        {
-            break;
-        }
-        assert!(begin.elapsed() < PATIENCE, "{numbers:?}");
-        samples.pop_front();
-    }
+            && (40.0..60.0).contains(&accelerate);
+        if is_right { Ok(()) } else { Err(format!("{numbers:?}")) }
+    });
 }
 
-/// Prague over QUIC, behind the emulator's 20 ms each way. It sends ECT(1) and answers CE as L4S does.
+/// Prague over QUIC sends ECT(1) and answers CE as L4S does.
 #[test]
 fn the_law_for_l4s_marks_what_a_real_sender_answers() {
     if let Some(reason) = missing() {
@@ -395,46 +421,20 @@ fn the_law_for_l4s_marks_what_a_real_sender_answers() {
     }
     let mut row = Row::new();
     let program = env!("CARGO_BIN_EXE_brakelight");
-    run(&format!("ip -n {} route add 100.64.0.0/14 via 10.77.1.1", row.names[1]));
-    run(&format!("ip netns exec {} sh -c 'echo 1 > /proc/sys/net/ipv4/ip_forward'", row.names[0]));
-    let mut command = row.within(1, program, &["router", "attach", "ra", "--rate", "20Mbps"]);
-    command.args(["--variant", "l4s", "--interval", "300ms", "--format", "json"]).stderr(Stdio::null());
-    let attached = row.start(command);
-    let lines = Lines::of(row.running[attached].stdout.take().unwrap());
-    next_sample(&lines);
+    let lines = row.routed("l4s");
     let mut server = row.within(2, program, &["perf-server", "--quiet", "--listen", "10.77.2.2:4433"]);
     server.stderr(Stdio::null());
     row.start(server);
-    let send =
-        ["emulate", "--nat", "--delay", "20ms", "--", program, "perf", "10.77.2.2", "--controller", "prague"];
-    let mut sender = row.within(0, program, &send);
-    sender.args(["--duration", "5m"]).stderr(Stdio::null()).env_remove("SUDO_UID");
-    row.start(sender);
+    row.send_later(&[program, "perf", "10.77.2.2", "--controller", "prague", "--duration", "5m"]);
     // Where the machine stalls its marks come late. So this waits for fifteen samples in a row.
-    let begin = Instant::now();
-    let mut samples = VecDeque::new();
-    loop {
-        samples.push_back(next_sample(&lines));
-        if samples.len() < 15 {
-            continue;
-        }
-        let all =
-            |of: &str| -> Vec<f64> { samples.iter().map(|sample| sample[of].as_f64().unwrap()).collect() };
-        let median = |of: &str| {
-            let mut values = all(of);
-            values.sort_by(f64::total_cmp);
-            values[values.len() / 2]
-        };
-        let marked = all("turned_packets");
-        let (mbps, p95_ms, marked) = (median("mbps"), median("delay_p95_ms"), marked[14] - marked[0]);
+    until_fifteen(&lines, |samples| {
+        let [first, last] = [0, 14].map(|place| all(samples, "turned_packets")[place]);
+        let (mbps, p95_ms, marked) = (median(samples, "mbps"), median(samples, "delay_p95_ms"), last - first);
         // The buffer holds 150 ms. A sender that stalls loses more than half of the rate, and gets it back by
         // a packet each round trip.
-        if mbps > 5.0 && p95_ms < 30.0 && marked > 0.0 {
-            break;
-        }
-        assert!(begin.elapsed() < PATIENCE, "{mbps} Mbit/s, {p95_ms} ms, {marked} marked");
-        samples.pop_front();
-    }
+        let is_right = mbps > 5.0 && p95_ms < 30.0 && marked > 0.0;
+        if is_right { Ok(()) } else { Err(format!("{mbps} Mbit/s, {p95_ms} ms, {marked} marked")) }
+    });
 }
 
 #[test]

@@ -116,18 +116,20 @@ static inline void abc_advance_l4s(struct l4s *l, __u64 now_ns, __u64 mu)
 
 /*
  * By the law of l4s.h, on a link that adds `overhead` bytes to a packet: an ECT(1) that stays one leaves as
- * accelerate does, and one that is marked CE is turned.
+ * accelerate does, and one that is marked CE is turned. Without state, where mu is unknown, none is.
  */
 static inline enum abc_mark abc_leave_l4s(struct router *r, struct l4s *l, const struct router_settings *s,
 					  __u32 overhead, const struct departure *d)
 {
 	router_measure(r, s, d->now_ns, d->bytes);
-	abc_advance_l4s(l, d->now_ns, s->mu);
-	l4s_serve(l, d->now_ns);
+	if (l) {
+		abc_advance_l4s(l, d->now_ns, s->mu);
+		l4s_serve(l, d->now_ns);
+	}
 	if (d->ecn == ABC_ECT_1) {
 		__u64 arrived_ns = d->now_ns - d->sojourn_ns;
 
-		return l4s_marks(l, arrived_ns, d->backlog, overhead) ? ABC_LEAVES_TURNED : ABC_LEAVES_ACCELERATE;
+		return l && l4s_marks(l, arrived_ns, d->backlog, overhead) ? ABC_LEAVES_TURNED : ABC_LEAVES_ACCELERATE;
 	}
 	return d->ecn == ABC_CE ? ABC_LEAVES_CE : ABC_LEAVES_OTHER;
 }

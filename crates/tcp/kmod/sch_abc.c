@@ -197,30 +197,27 @@ static struct adaptive *abc_adaptive(struct abc_sched_data *q)
 	return abc_follows(q, ABC_ADAPTIVE) ? &q->state->adaptive : NULL;
 }
 
-/* By the variant's rule; none is marked by the law for L4S while mu is unknown. */
+/* The state of the law for L4S, likewise. */
+static struct l4s *abc_l4s(struct abc_sched_data *q)
+{
+	return abc_follows(q, ABC_L4S) ? &q->state->l4s : NULL;
+}
+
+/* By the variant's rule. */
 static enum abc_mark abc_decide(struct abc_sched_data *q, const struct departure *departure)
 {
 	const struct abc_settings *s = &q->settings;
 
 	if (s->variant != ABC_L4S)
 		return abc_leave(&q->state->router, abc_adaptive(q), &q->law, s->proxied, s->sojourn, departure);
-	if (abc_follows(q, ABC_L4S))
-		return abc_leave_l4s(&q->state->router, &q->state->l4s, &q->law, ETH_HLEN, departure);
-	router_measure(&q->state->router, &q->law, departure->now_ns, departure->bytes);
-	switch (departure->ecn) {
-	case ABC_ECT_1:
-		return ABC_LEAVES_ACCELERATE;
-	case ABC_CE:
-		return ABC_LEAVES_CE;
-	default:
-		return ABC_LEAVES_OTHER;
-	}
+	return abc_leave_l4s(&q->state->router, abc_l4s(q), &q->law, ETH_HLEN, departure);
 }
 
 static int abc_enqueue_one(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free)
 {
 	struct abc_sched_data *q = qdisc_priv(sch);
 	struct adaptive *a = abc_adaptive(q);
+	struct l4s *l = abc_l4s(q);
 	u64 now_ns;
 
 	if (!abc_admits(sch, &q->settings, qdisc_pkt_len(skb)))
@@ -229,8 +226,8 @@ static int abc_enqueue_one(struct sk_buff *skb, struct Qdisc *sch, struct sk_buf
 	abc_skb_cb(skb)->arrived_ns = now_ns;
 	if (a)
 		abc_enter(a, q->law.mu, q->settings.proxied, now_ns, qdisc_pkt_len(skb), abc_ecn(skb));
-	else if (abc_follows(q, ABC_L4S))
-		abc_advance_l4s(&q->state->l4s, now_ns, q->law.mu);
+	else if (l)
+		abc_advance_l4s(l, now_ns, q->law.mu);
 	return qdisc_enqueue_tail(skb, sch);
 }
 

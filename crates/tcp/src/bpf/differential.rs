@@ -8,3 +8,17 @@ mod path;
 mod recovery;
 mod router;
 mod window;
+
+use brakelight_core::queue::Queue;
+use brakelight_testkit::Sample;
+
+/// Returns what `core` shows under that name.
+fn inspect(core: &impl Queue<Sample>, wanted: &str) -> f64 {
+    let mut found = f64::NAN;
+    core.inspect(&mut |name, value| {
+        if name == wanted {
+            found = value;
+        }
+    });
+    found
+}

@@ -13,6 +13,7 @@ use brakelight_routers::abc::{Abc, Config};
 use brakelight_testkit::{Fixed, Sample};
 
 use super::super::objects::router::types::router_settings;
+use super::inspect;
 
 unsafe extern "C" {
     fn bl_router_size() -> usize;
@@ -215,16 +216,6 @@ struct Tally {
     /// tau of the program at the end of the first half and of the whole.
     loop_delays_ms: [f64; 2],
     dropped: u64,
-}
-
-fn inspect(core: &Abc<Sample>, wanted: &str) -> f64 {
-    let mut found = f64::NAN;
-    core.inspect(&mut |name, value| {
-        if name == wanted {
-            found = value;
-        }
-    });
-    found
 }
 
 fn core(seed: u64, packets: u32, nominal: Rate) -> Abc<Sample> {

@@ -13,6 +13,7 @@ use brakelight_testkit::{Fixed, Sample};
 
 use super::super::objects::router::types::router_settings;
 use super::adaptive::{Waver, settings, state};
+use super::inspect;
 use crate::qdisc::differential::Departure;
 
 unsafe extern "C" {
@@ -98,16 +99,6 @@ struct Tally {
     mu: f64,
     error: f64,
     may_wait: f64,
-}
-
-fn inspect(core: &AbcL4s<Sample>, wanted: &str) -> f64 {
-    let mut found = f64::NAN;
-    core.inspect(&mut |name, value| {
-        if name == wanted {
-            found = value;
-        }
-    });
-    found
 }
 
 impl Tally {
