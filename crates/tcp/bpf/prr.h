@@ -34,6 +34,19 @@ static __always_inline void prr_end(struct prr *p)
 	p->prior = 0;
 }
 
+/* ceil(delivered * target / prior). The assertions are steps of the proof in ../proofs/prr.c. */
+static __always_inline __u64 prr_proportion(__u32 delivered, __u32 target, __u32 prior)
+{
+	__u64 raised = (__u64)delivered * target;
+
+	/*@ assert product: raised == delivered * target; */
+	/*@ assert target_is_at_most_prior: raised <= delivered * prior; */
+	/*@ assert fits: raised <= 1152921504606846976; */
+	raised += prior - 1;
+	/*@ assert below_one_more: raised < prior * (delivered + 1); */
+	return raised / prior;
+}
+
 /* An ACK delivered `newly` packets, `out` have left since the episode began, `pipe` are in flight. */
 static __always_inline __u32 prr_window(struct prr *p, __u32 newly, __u32 out, __u32 pipe, __u32 target, bool safe)
 {
@@ -42,7 +55,7 @@ static __always_inline __u32 prr_window(struct prr *p, __u32 newly, __u32 out, _
 	p->delivered += newly;
 	if (pipe > target) {
 		/* rfc9937 6.2, first branch */
-		__u64 share = ((__u64)p->delivered * target + p->prior - 1) / (p->prior ? p->prior : 1);
+		__u64 share = prr_proportion(p->delivered, target, p->prior ? p->prior : 1);
 
 		quota = share > out ? share - out : 0;
 	} else {

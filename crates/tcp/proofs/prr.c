@@ -16,6 +16,14 @@ static inline void prr_begin(struct prr *p, __u32 prior);
     ensures over: p->prior == 0; */
 static inline void prr_end(struct prr *p);
 
+/*@ requires prior: 1 <= prior <= 1073741824;
+    requires reduced: target <= prior;
+    requires delivered: delivered <= 1073741824;
+    assigns \nothing;
+    ensures at_most_delivered: \result <= delivered;
+    ensures rounded_up: \result * prior >= delivered * target; */
+static inline __u64 prr_proportion(__u32 delivered, __u32 target, __u32 prior);
+
 /*@ requires valid: \valid(p);
     requires episode: p->delivered + newly <= 1073741824 && pipe <= 1073741824;
     requires governs: p->prior >= 1;
