@@ -4,6 +4,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `flow` | both ends of one connection, with its application, as an endpoint of the engine |
+//! | `bundle` | short connections that come and go, each such a flow |
 //! | `inbox` | what has arrived and was not read yet |
 //! | `payloads` | the payloads of packets on their way |
 //! | `watch` | a run in a thread of its own, so that a stack that panics or hangs ends its own run alone |
@@ -11,21 +12,26 @@
 //! [`run`](crate::run) takes this way by itself for a scenario that has such a flow. Whoever steps a run
 //! makes it with [`Simulation::with_hosts`](crate::Simulation::with_hosts) and [`host`].
 
+mod bundle;
 mod flow;
 mod inbox;
 mod payloads;
 mod watch;
 
+use brakelight_apps::traffic::Traffic;
 use brakelight_core::controller::ControllerFailure;
 use brakelight_core::ecn::Mark;
 use brakelight_core::endpoint::Endpoint;
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::Bytes;
+use brakelight_registry::HostedConfig;
 use brakelight_scenario::scenario::Scenario;
 
 use crate::host::{FlowConfig, FlowHost};
 use crate::packet::SimPacket;
 use crate::report::{FlowCounters, Reporting, SenderView};
+pub use bundle::HostedBundle;
+use flow::Beacon;
 pub use flow::HostedFlow;
 pub use inbox::Inbox;
 pub(crate) use watch::run;
@@ -38,6 +44,19 @@ pub enum AnyHost {
     Modelled(FlowHost),
     /// A host from outside.
     Hosted(Box<HostedFlow>),
+    /// Short connections of a host from outside.
+    Bundled(Box<HostedBundle>),
+}
+
+impl AnyHost {
+    /// Returns when a connection of a host from outside ended before its time, and why, if one did.
+    pub fn closed(&self) -> Option<(Time, &str)> {
+        match self {
+            AnyHost::Modelled(_) => None,
+            AnyHost::Hosted(flow) => flow.closed(),
+            AnyHost::Bundled(bundle) => bundle.closed(),
+        }
+    }
 }
 
 /// Returns both ends of a flow: those of the host from outside that its controller lives in, or else the
@@ -46,9 +65,19 @@ pub enum AnyHost {
 /// # Errors
 /// The reason why the host from outside cannot have such a flow.
 pub fn host(config: FlowConfig) -> Result<AnyHost, String> {
-    Ok(match config.controller.hosted() {
-        Some(_) => AnyHost::Hosted(Box::new(HostedFlow::open(config)?)),
-        None => AnyHost::Modelled(FlowHost::new(config)),
+    match config.controller.hosted().cloned() {
+        Some(named) => hosted(config, &named, &Beacon::default()),
+        None => Ok(AnyHost::Modelled(FlowHost::new(config))),
+    }
+}
+
+/// Returns both ends of a flow of the host that `named` names.
+fn hosted(config: FlowConfig, named: &HostedConfig, beacon: &Beacon) -> Result<AnyHost, String> {
+    Ok(match config.traffic {
+        Traffic::ShortFlows(law) => {
+            AnyHost::Bundled(Box::new(HostedBundle::new(config, law, named, beacon)?))
+        }
+        _ => AnyHost::Hosted(Box::new(HostedFlow::new(config, named, beacon)?)),
     })
 }
 
@@ -62,6 +91,7 @@ impl Endpoint<SimPacket> for AnyHost {
         match self {
             AnyHost::Modelled(host) => host.accept(now, packet),
             AnyHost::Hosted(flow) => flow.accept(now, packet),
+            AnyHost::Bundled(bundle) => bundle.accept(now, packet),
         }
     }
 
@@ -69,13 +99,14 @@ impl Endpoint<SimPacket> for AnyHost {
         match self {
             AnyHost::Modelled(host) => host.poll_transmit(now),
             AnyHost::Hosted(flow) => flow.poll_transmit(now),
+            AnyHost::Bundled(bundle) => bundle.poll_transmit(now),
         }
     }
 
     fn is_at_rest(&mut self, now: Time) -> bool {
         match self {
             AnyHost::Modelled(host) => host.is_at_rest(now),
-            AnyHost::Hosted(_) => false,
+            AnyHost::Hosted(_) | AnyHost::Bundled(_) => false,
         }
     }
 
@@ -83,6 +114,7 @@ impl Endpoint<SimPacket> for AnyHost {
         match self {
             AnyHost::Modelled(host) => host.next_wakeup(),
             AnyHost::Hosted(flow) => flow.next_wakeup(),
+            AnyHost::Bundled(bundle) => bundle.next_wakeup(),
         }
     }
 
@@ -90,6 +122,7 @@ impl Endpoint<SimPacket> for AnyHost {
         match self {
             AnyHost::Modelled(host) => host.release(packet),
             AnyHost::Hosted(flow) => flow.release(packet),
+            AnyHost::Bundled(bundle) => bundle.release(packet),
         }
     }
 }
@@ -102,6 +135,7 @@ impl Reporting for AnyHost {
         match self {
             AnyHost::Modelled(host) => Reporting::counters(host),
             AnyHost::Hosted(flow) => flow.counters(),
+            AnyHost::Bundled(bundle) => bundle.counters(),
         }
     }
 
@@ -109,13 +143,14 @@ impl Reporting for AnyHost {
         match self {
             AnyHost::Modelled(host) => host.take_rtt_sample(),
             AnyHost::Hosted(flow) => flow.take_rtt_sample(),
+            AnyHost::Bundled(bundle) => bundle.take_rtt_sample(),
         }
     }
 
     fn failure(&self) -> Option<&ControllerFailure> {
         match self {
             AnyHost::Modelled(host) => host.failure(),
-            AnyHost::Hosted(_) => None,
+            AnyHost::Hosted(_) | AnyHost::Bundled(_) => None,
         }
     }
 
@@ -123,6 +158,7 @@ impl Reporting for AnyHost {
         match self {
             AnyHost::Modelled(host) => Reporting::cwnd(host),
             AnyHost::Hosted(flow) => flow.sender().cwnd,
+            AnyHost::Bundled(_) => Bytes::ZERO,
         }
     }
 
@@ -130,6 +166,7 @@ impl Reporting for AnyHost {
         match self {
             AnyHost::Modelled(host) => host.sender(),
             AnyHost::Hosted(flow) => flow.sender(),
+            AnyHost::Bundled(bundle) => bundle.sender(),
         }
     }
 
@@ -137,6 +174,7 @@ impl Reporting for AnyHost {
         match self {
             AnyHost::Modelled(host) => host.inspect(visit),
             AnyHost::Hosted(flow) => flow.inspect(visit),
+            AnyHost::Bundled(bundle) => bundle.inspect(visit),
         }
     }
 
@@ -144,13 +182,14 @@ impl Reporting for AnyHost {
         match self {
             AnyHost::Modelled(host) => host.application(now, visit),
             AnyHost::Hosted(flow) => flow.application(now, visit),
+            AnyHost::Bundled(bundle) => bundle.application(visit),
         }
     }
 
     fn echoed_mark(&self, ack: &SimPacket) -> Option<Mark> {
         match self {
             AnyHost::Modelled(host) => host.echoed_mark(ack),
-            AnyHost::Hosted(_) => None,
+            AnyHost::Hosted(_) | AnyHost::Bundled(_) => None,
         }
     }
 }

@@ -135,8 +135,11 @@ impl HostedFlow {
             ));
         }
         match config.traffic {
+            // In the simulator they are a bundle of such flows.
             Traffic::ShortFlows(_) => {
-                return Err(format!("traffic: `{name}` has one connection, and `short-flows` needs many"));
+                return Err(format!(
+                    "traffic: `{name}` has one connection over real sockets, and `short-flows` needs many"
+                ));
             }
             Traffic::Game(_) | Traffic::RequestResponse(_) if !about.messages => {
                 return Err(format!("traffic: `{name}` carries no messages, which this application needs"));
@@ -191,6 +194,11 @@ impl HostedFlow {
     /// Returns when the connection ended before its time, and why, if it did.
     pub fn closed(&self) -> Option<(Time, &str)> {
         self.closed.as_ref().map(|(at, reason)| (*at, reason.as_str()))
+    }
+
+    /// Returns whether none of its packets is on the way.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.payloads.is_empty()
     }
 
     /// A packet arrived at its end. A copy leaves the payload for the original.

@@ -28,6 +28,11 @@ impl Payloads {
         (place, slot.generation)
     }
 
+    /// Returns whether none is kept.
+    pub(super) fn is_empty(&self) -> bool {
+        self.free.len() == self.slots.len()
+    }
+
     /// Writes the payload into `into`, and keeps it. Returns `false` if it is gone.
     pub(super) fn copy(&self, place: u32, generation: u32, into: &mut Vec<u8>) -> bool {
         into.clear();
@@ -56,8 +61,10 @@ mod tests {
         let mut out = Vec::new();
         let (place, first) = payloads.insert(b"first");
         assert!(payloads.copy(place, first, &mut out) && out == b"first");
+        assert!(!payloads.is_empty());
         payloads.remove(place, first);
         payloads.remove(place, first);
+        assert!(payloads.is_empty());
         let (again, second) = payloads.insert(b"second");
         assert_eq!(place, again);
         assert!(!payloads.copy(place, first, &mut out) && out.is_empty());

@@ -3,11 +3,13 @@ use std::time::Duration as StdDuration;
 
 use brakelight_core::ecn::Encoding;
 use brakelight_core::host::{About, End, HostFactory, HostedController, Pair, SenderState, Setup, Transmit};
+use brakelight_core::packet::{Direction, PacketId};
 use brakelight_core::parameters::{OptionValues, ParameterError};
 use brakelight_registry::{Options, Registry};
 
 use super::*;
 use crate::network::Traces;
+use crate::packet::{Contents, Kind};
 use crate::simulation::{RunError, Simulation};
 
 /// What a host of these tests does at 1 s.
@@ -101,7 +103,10 @@ impl End for Sender {
         Some(Transmit { ecn: brakelight_core::ecn::Ecn::NotEct, data: true })
     }
     fn next_wakeup(&self) -> Option<Time> {
-        if self.fault == Fault::Spin { Some(Time::ZERO) } else { self.next_at }
+        match self.fault {
+            Fault::Spin => Some(Time::ZERO),
+            _ => self.next_at.filter(|_| self.waiting > 0),
+        }
     }
     fn on_wakeup(&mut self, now: Time) {
         self.next_at = self.next_at.map(|at| at.max(now));
@@ -216,6 +221,28 @@ fn a_run_of_modelled_hosts_alone_refuses_it_and_so_does_what_it_cannot_have() {
         assert!(matches!(error, RunError::Setup(_)));
         assert_eq!(error.to_string(), format!("flow `a`: {reason}"));
     }
+}
+
+#[test]
+fn short_flows_are_connections_of_their_own_that_come_and_go() {
+    let traffic =
+        "traffic = { kind = \"short-flows\", per_second = 20, size = \"3kB\" }\nstop = \"2500ms\"\n";
+    let run = crate::run(&scenario("toy/fine", traffic), &Traces::new()).unwrap().run;
+    let application = run.flows[0].application.as_ref().unwrap();
+    let (started, completed) = (application["flows_started"], application["flows_completed"]);
+    assert!((20.0..100.0).contains(&started), "{started}");
+    assert_eq!(completed, started);
+    // Three packets, ten milliseconds apart, over 20 ms.
+    assert!((40.0..60.0).contains(&application["completion_ms_p50"]), "{application:?}");
+    assert_eq!(run.retransmitted_packets, 0);
+    assert!((run.goodput_mbps - completed * 24_000.0 / 3e6).abs() < 1e-9, "{}", run.goodput_mbps);
+
+    // They give up after a second.
+    let traffic = "traffic = { kind = \"short-flows\", per_second = 20, size = \"3kB\" }\n";
+    let run = crate::run(&scenario("toy/closes", traffic), &Traces::new()).unwrap().run;
+    let [reason] = &run.unreliable_because[..] else { panic!("{:?}", run.unreliable_because) };
+    assert!(reason.starts_with("flow `a` (toy/closes): its connection ended at 1."), "{reason}");
+    assert!(reason.contains(": connection ") && reason.ends_with(": sender: it gave up"), "{reason}");
 }
 
 /// The version is part of the identity, and of the canonical words.

@@ -18,7 +18,7 @@ use brakelight_scenario::outcome::Outcome;
 use brakelight_scenario::scenario::Scenario;
 
 use super::AnyHost;
-use super::flow::{Beacon, HostedFlow};
+use super::flow::Beacon;
 use crate::host::FlowHost;
 use crate::network::Traces;
 use crate::simulation::{RunError, Simulation};
@@ -87,15 +87,14 @@ pub(super) fn watched(
 fn whole(scenario: &Scenario, traces: &Traces, beacon: &Beacon) -> Result<Outcome, RunError> {
     let mut simulation: Simulation<AnyHost> = Simulation::with_hosts(scenario, traces, |config| {
         Ok(match config.controller.hosted().cloned() {
-            Some(hosted) => AnyHost::Hosted(Box::new(HostedFlow::new(config, &hosted, beacon)?)),
+            Some(hosted) => super::hosted(config, &hosted, beacon)?,
             None => AnyHost::Modelled(FlowHost::new(config)),
         })
     })?;
     simulation.advance(simulation.end());
     let mut reasons = Vec::new();
     for (flow, host) in simulation.hosts().iter().enumerate() {
-        let AnyHost::Hosted(hosted) = host else { continue };
-        if let Some((at, reason)) = hosted.closed() {
+        if let Some((at, reason)) = host.closed() {
             let (name, controller) = name(scenario, flow);
             reasons.push(format!(
                 "flow `{name}` ({controller}): its connection ended {}: {reason}",
