@@ -142,8 +142,11 @@ pub fn parse() -> Result<Option<Cli>, Failure> {
     match Cli::try_parse_from(std::iter::once(name).chain(program::arguments())) {
         Ok(cli) => Ok(Some(cli)),
         Err(error) if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {
-            error.print().map_err(Failure::run)?;
-            Ok(None)
+            match error.print() {
+                // Whoever reads has seen enough.
+                Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::run(error)),
+                _ => Ok(None),
+            }
         }
         Err(error) if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             // The whole help, because whoever says nothing wants to know what can be said.

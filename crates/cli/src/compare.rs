@@ -86,7 +86,9 @@ fn plan(registry: &Registry, arguments: &arguments::Compare) -> Result<Plan, Fai
     let request = Compare { traces, ..request };
     Plan::new(&request, &names).map_err(|error| match error {
         Error::Trace(_) | Error::SameTrace(_) => Failure::input(format!("--trace: {error}")),
-        Error::ReturnTrace(error) => Failure::input(format!("--reverse: {error}")),
+        Error::ReturnTrace(error) => {
+            Failure::input(format!("--reverse: {error}; a rate is written as in `12Mbps`"))
+        }
         error => error.into(),
     })
 }

@@ -20,9 +20,9 @@ use crate::{origin, output, text};
 /// How far it goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LevelName {
-    /// A minute on two cores
+    /// A few scenarios
     Quick,
-    /// Also ranges of rates, delays, buffers and flows: a quarter of an hour
+    /// All of them
     Full,
 }
 
@@ -65,9 +65,14 @@ pub struct Arguments {
     /// The criteria
     #[arg(long, value_name = "NAME", default_value = "rfc9743", value_parser = KITS)]
     pub kit: String,
-    /// How far to go
+    /// How far to go: a minute on two cores for each scheme, or a quarter of an hour, with ranges of rates,
+    /// delays, buffers and flows
     #[arg(long, default_value = "quick", value_enum)]
     pub level: LevelName,
+    /// Judge by these criteria alone: their names, or how the names begin, with commas between: `5.1.3-loss`,
+    /// `7.`
+    #[arg(long, value_name = "NAME", value_delimiter = ',', conflicts_with_all = ["like", "against"])]
+    pub only: Vec<String>,
     /// An earlier evaluation (JSON) of the same schemes: whatever became worse than the noise is a failure
     #[arg(long, value_name = "FILE.json")]
     pub against: Option<PathBuf>,
@@ -114,7 +119,8 @@ pub fn execute(registry: &Registry, arguments: &Arguments) -> Result<(), Failure
     if let Some(reference) = &arguments.like {
         return compare(registry, arguments, &schemes, &read(reference)?);
     }
-    let plan = Plan::new(registry, &arguments.kit, arguments.level.into(), &schemes)?;
+    let mut plan = Plan::new(registry, &arguments.kit, arguments.level.into(), &schemes)?;
+    plan.only(&arguments.only).map_err(|error| Failure::input(format!("--only: {error}")))?;
     let before = arguments.against.as_deref().map(|path| baseline(path, &plan)).transpose()?;
     let folder = arguments.out.as_deref().map(|out| output::folder(out, arguments.force)).transpose()?;
     let mut evaluation = plan.run(&Simulator, &names, &Bar::default())?;

@@ -41,12 +41,14 @@ fn show(arguments: &Show) -> Result<(), Failure> {
 
 fn synth(arguments: &Synth) -> Result<(), Failure> {
     let out = arguments.out.as_deref();
+    keep(Path::new(&arguments.recipe), out)?;
     let form = arguments.to.unwrap_or_else(|| Form::of_file(out));
     write(traces::synthetic(&arguments.recipe, arguments.seed, arguments.duration, form), out)
 }
 
 fn convert(arguments: &Convert) -> Result<(), Failure> {
     let (about, out) = (&arguments.about, arguments.out.as_deref());
+    keep_recorded(&arguments.recorded, out)?;
     let to = arguments.to.unwrap_or_else(|| Form::of_file(out));
     if to != Form::Bltrace && (arguments.recorded.delay.is_some() || !about.is_empty()) {
         return Err(Failure::input("only `--to bltrace` keeps --delay and --about"));
@@ -63,6 +65,7 @@ fn convert(arguments: &Convert) -> Result<(), Failure> {
 }
 
 fn fit(arguments: &FitArguments) -> Result<(), Failure> {
+    keep_recorded(&arguments.recorded, arguments.out.as_deref())?;
     let (converted, fitted) =
         traces::fitted(source(&arguments.recorded), arguments.kind, arguments.bin).map_err(Failure::input)?;
     say(&converted);
@@ -97,6 +100,24 @@ fn fetch(arguments: &Fetch) -> Result<(), Failure> {
     let fetched = fetch::fetch(entry, &folder, &Http::default(), arguments.again).map_err(Failure::input)?;
     fetch::in_words(entry, &fetched).iter().for_each(|line| text::say(line));
     Ok(())
+}
+
+/// Refuses to write onto a file of a recording, before it is read.
+fn keep_recorded(recorded: &Recorded, out: Option<&Path>) -> Result<(), Failure> {
+    recorded.delay.iter().try_for_each(|delay| keep(delay, out))?;
+    keep(&recorded.file, out)
+}
+
+/// Refuses to write onto `input`.
+fn keep(input: &Path, out: Option<&Path>) -> Result<(), Failure> {
+    let Some(out) = out else { return Ok(()) };
+    match (input.canonicalize(), out.canonicalize()) {
+        (Ok(read), Ok(written)) if read == written => Err(Failure::input(format!(
+            "--out `{}`: it is the file to read, and would be lost; give another",
+            out.display()
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// Writes to a file or to standard output.

@@ -18,6 +18,7 @@ use brakelight_scenario::deployment::Change;
 use brakelight_scenario::median::median;
 use brakelight_scenario::outcome::{Ratio, Run};
 use brakelight_scenario::scenario::Hop;
+use brakelight_scenario::scheme::Scheme;
 use brakelight_scenario::scheme_string::Words;
 use brakelight_scenario::trace::OPPORTUNITY;
 use brakelight_scenario::trace::names::Names;
@@ -100,6 +101,10 @@ pub struct Advised {
     pub mean_mbps: f64,
     /// Runs of every candidate.
     pub runs: usize,
+    /// How long each is, seconds.
+    pub duration_s: f64,
+    /// Propagation delay of the round trip, ms.
+    pub rtt_ms: f64,
     /// What runs today.
     pub today: Candidate,
     /// What to deploy; none where nothing is better than today.
@@ -143,6 +148,9 @@ pub struct Candidate {
     /// Whether its router must know the link's rate.
     pub link_rate: bool,
 }
+
+/// What a router has by default, beside what `compare` tries: FQ-CoDel with the target of RFC 8290 5.2.
+const AS_IT_COMES: &str = "cubic+fq_codel:target=5ms";
 
 /// A shaper in a home router, with CAKE as its queue.
 struct Shaper {
@@ -220,8 +228,10 @@ fn planned(
     };
     let mut compared = schemes::within(schemes::defaults(&Registry::standard()), change);
     compared.retain(settings::exists);
-    if request.can == Can::Shaper {
-        compared.retain(|scheme| scheme.deployment().change == Change::Nothing);
+    match request.can {
+        Can::Shaper => compared.retain(|scheme| scheme.deployment().change == Change::Nothing),
+        Can::Router | Can::Both => compared.push(Scheme::parse(AS_IT_COMES).expect("a scheme of our own")),
+        Can::Senders => {}
     }
     let compare = Compare {
         traces: vec![data.to_string()],
@@ -326,6 +336,8 @@ fn advised(direction: Way, trace: &str, mean: Rate, can: Can, runs: &[Run], ever
         trace: trace.to_string(),
         mean_mbps: mean.as_mbps_f64(),
         runs: every.first().map_or(1, Vec::len),
+        duration_s: runs.first().map_or(0.0, |run| run.duration_s),
+        rtt_ms: runs.first().and_then(|run| run.setup.as_ref()).map_or(0.0, |setup| setup.rtt_ms),
         today,
         deploy,
         candidates,

@@ -13,7 +13,7 @@
 //! Of several points of a matrix the worst decides. [`against()`] compares with an earlier evaluation.
 
 use std::any::Any;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use brakelight_registry::{DEFAULT_CONTROLLER, Registry};
@@ -184,6 +184,35 @@ impl Plan {
     pub fn retain(&mut self, keep: impl Fn(&str, &str) -> bool) {
         for (scheme, planned) in &mut self.schemes {
             planned.retain(|planned| keep(scheme, &planned.name));
+        }
+    }
+
+    /// Leaves out all criteria but those whose names begin with one of `words`; with no words, none. Files
+    /// that have no such criterion do not run.
+    ///
+    /// # Errors
+    /// If no criterion's name begins with one of the words.
+    pub fn only(&mut self, words: &[String]) -> Result<(), Error> {
+        if words.is_empty() {
+            return Ok(());
+        }
+        let mut known: Vec<String> = Vec::new();
+        for (_, planned) in &mut self.schemes {
+            for planned in planned.iter_mut() {
+                let claims = &mut planned.experiment.claims;
+                known.extend(claims.iter().map(|claim| claim.id.clone()));
+                claims.retain(|claim| words.iter().any(|word| claim.id.starts_with(word.as_str())));
+            }
+            planned.retain(|planned| !planned.experiment.claims.is_empty());
+        }
+        match words.iter().find(|word| !known.iter().any(|id| id.starts_with(word.as_str()))) {
+            None => Ok(()),
+            Some(word) => {
+                let mut seen = BTreeSet::new();
+                known.retain(|id| seen.insert(id.clone()));
+                let known = known.join(", ");
+                Err(Error::Evaluate(format!("no criterion begins with `{word}`: valid are {known}")))
+            }
         }
     }
 

@@ -62,14 +62,15 @@ fn queue(scheme: &Scheme) -> String {
 /// The settings of one of [`SHAPERS`]: by `tc`, and of `sqm-scripts` and cake-autorate, as OpenWrt has them.
 fn shaper(name: &str, direction: Way, mean: Rate) -> Vec<String> {
     let Some(shaper) = SHAPERS.iter().find(|shaper| shaper.name == name) else { return Vec::new() };
-    let (word, short) = match direction {
-        Way::Download => ("download", "dl"),
-        Way::Upload => ("upload", "ul"),
+    // A shaper works where its packets leave the router.
+    let (word, short, device) = match direction {
+        Way::Download => ("download", "dl", "LAN"),
+        Way::Upload => ("upload", "ul", "WAN"),
     };
     let kbps = |share: f64| mean.mul_f64(share).bps() / 1_000;
     match shaper.rate {
         ShaperRate::Share(share) => vec![
-            format!("tc qdisc replace dev DEV root cake bandwidth {}kbit besteffort", kbps(share)),
+            format!("tc qdisc replace dev {device} root cake bandwidth {}kbit besteffort", kbps(share)),
             format!(
                 "OpenWrt: uci set sqm.@queue[0].{word}={}; uci commit sqm; service sqm restart",
                 kbps(share)
@@ -104,7 +105,7 @@ mod tests {
         );
         assert_eq!(
             of("cake at 80 % of the mean", Can::Shaper),
-            "tc qdisc replace dev DEV root cake bandwidth 16000kbit besteffort\n\
+            "tc qdisc replace dev WAN root cake bandwidth 16000kbit besteffort\n\
              OpenWrt: uci set sqm.@queue[0].upload=16000; uci commit sqm; service sqm restart"
         );
         assert!(of("cake-autorate", Can::Shaper).contains("base_ul_shaper_rate_kbps=20000"));

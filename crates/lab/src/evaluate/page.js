@@ -78,8 +78,8 @@
     if (criterion.why) inside.append(element('p', {}, element('b', {}, 'Why this bound: '), `${criterion.why}.`));
     for (const remark of criterion.remarks) inside.append(element('p', {}, remark));
     if (criterion.points.length) inside.append(points(criterion));
-    if (criterion.replay) {
-      inside.append(element('p', {}, 'Run it again: ', element('code', {}, `brakelight reproduce ${criterion.replay}`)));
+    if (criterion.again) {
+      inside.append(element('p', {}, 'Run it again: ', element('code', {}, criterion.again)));
     }
     const kind = criterion.verdict === 'not applicable' ? 'not' : criterion.verdict;
     const details = element('details', { class: `criterion ${kind}` }, summary, inside);

@@ -4,7 +4,7 @@ use brakelight_scenario::documents::{Criterion, Evaluated, Evaluation};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::replay;
+use super::{KITS, Level};
 use crate::report::{origin_rows, page};
 use crate::text::evaluation::{counts, remarks, verdict};
 
@@ -24,18 +24,19 @@ struct Data<'a> {
 /// Returns the file.
 pub fn html(evaluation: &Evaluation) -> String {
     let title = format!("Is it fit for the Internet? {}", titled(&evaluation.kit));
-    let scheme = |(place, evaluated): (usize, &Evaluated)| {
+    let scheme = |evaluated: &Evaluated| {
+        let row = |criterion| row(criterion, again(evaluation, &evaluated.scheme, criterion));
         json!({
             "name": evaluated.scheme,
             "counts": counts(evaluated),
-            "criteria": evaluated.criteria.iter().map(|it| row(place, it)).collect::<Vec<_>>(),
+            "criteria": evaluated.criteria.iter().map(row).collect::<Vec<_>>(),
         })
     };
     let data = Data {
         title: title.clone(),
         setting: [("level", evaluation.level.clone()), ("criteria", evaluation.criteria.clone())],
         origin: origin_rows(&evaluation.origin),
-        schemes: evaluation.schemes.iter().enumerate().map(scheme).collect(),
+        schemes: evaluation.schemes.iter().map(scheme).collect(),
         against: evaluation.against.as_ref().map(|origin| origin.command.as_str()),
     };
     page(&title, BODY, &data, SCRIPT)
@@ -59,13 +60,26 @@ fn asked(criterion: &Criterion) -> String {
     }
 }
 
-fn row(scheme: usize, criterion: &Criterion) -> Value {
+/// The command that judges a scheme by one criterion again.
+fn again(evaluation: &Evaluation, scheme: &str, criterion: &Criterion) -> String {
+    let kit = match evaluation.kit.as_str() {
+        kit if kit == KITS[0] => String::new(),
+        kit => format!(" --kit {kit}"),
+    };
+    let level = match evaluation.level.as_str() {
+        level if level == Level::Quick.name() => String::new(),
+        level => format!(" --level {level}"),
+    };
+    format!("brakelight evaluate {scheme}{kit}{level} --only {}", criterion.id)
+}
+
+fn row(criterion: &Criterion, again: String) -> Value {
     json!({
         "id": criterion.id, "section": criterion.section, "title": criterion.title,
         "asked": asked(criterion), "criterion": criterion.criterion, "why": criterion.why,
         "measure": criterion.measure, "at_most": criterion.at_most, "verdict": verdict(criterion.verdict),
         "remarks": remarks(criterion), "decides": criterion.decides, "points": criterion.points,
         "worse": criterion.regression.is_some(),
-        "replay": (!criterion.points.is_empty()).then(|| replay(scheme, &criterion.experiment)),
+        "again": (!criterion.points.is_empty()).then_some(again),
     })
 }

@@ -92,11 +92,15 @@ struct Cluster {
     delay: Option<[f64; 3]>,
 }
 
-/// The three quartiles: of the sorted values those at a quarter, the half and three quarters.
+/// The three quartiles: the second is the median. Between two values they lie on a line.
 fn quarters(values: &mut [f64]) -> Option<[f64; 3]> {
     values.sort_by(f64::total_cmp);
     let last = values.len().checked_sub(1)?;
-    Some([1, 2, 3].map(|quarter| values[last * quarter / 4]))
+    Some([1, 2, 3].map(|quarter| {
+        let (place, rest) = (last * quarter / 4, last * quarter % 4);
+        let (low, high) = (values[place], values[(place + 1).min(last)]);
+        low + (high - low) * rest as f64 / 4.0
+    }))
 }
 
 /// What bars mean in these figures.

@@ -24,7 +24,12 @@ fn direction(advised: &Advised, can: Can, screen: &Screen) -> String {
     let mut text = format!(
         "{}  {}\n",
         screen.bold(&format!("{way} over {}", advised.trace)),
-        screen.dim(&format!("{} Mbit/s on average", number(advised.mean_mbps)))
+        screen.dim(&format!(
+            "{} Mbit/s on average, runs of {} s at {} ms",
+            number(advised.mean_mbps),
+            number(advised.duration_s),
+            number(advised.rtt_ms)
+        ))
     );
     let mut say = |name: &str, lines: &[String]| {
         for (place, line) in lines.iter().enumerate() {
@@ -43,7 +48,7 @@ fn direction(advised: &Advised, can: Can, screen: &Screen) -> String {
     };
     let best = candidate(advised, &deploy.name);
     let brings = format!(
-        "p95 delay {} ms, today {}; throughput {} Mbit/s, today {}",
+        "p95 queueing delay {} ms, today {}; throughput {} Mbit/s, today {}",
         number(best.queueing_p95_ms),
         number(today.queueing_p95_ms),
         number(best.throughput_mbps),
@@ -70,7 +75,7 @@ fn candidate<'a>(advised: &'a Advised, name: &str) -> &'a Candidate {
 
 fn measured(candidate: &Candidate) -> String {
     format!(
-        "{} Mbit/s, p95 delay {} ms",
+        "{} Mbit/s, p95 queueing delay {} ms",
         number(candidate.throughput_mbps),
         number(candidate.queueing_p95_ms)
     )
@@ -146,6 +151,8 @@ mod tests {
             trace: "mine.up".into(),
             mean_mbps: 10.4,
             runs: 8,
+            duration_s: 20.0,
+            rtt_ms: 100.0,
             today,
             deploy,
             candidates,
