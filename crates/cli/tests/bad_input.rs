@@ -36,6 +36,9 @@ const LINES: &[&str] = &[
     "trace convert empty.down",
     "trace convert numbers.down --from pcap",
     "trace convert numbers.down --to csv --bin 0s",
+    "trace convert numbers.down --out numbers.down",
+    "trace fit numbers.down --out ./numbers.down",
+    "trace synth wrong-recipe.toml --out wrong-recipe.toml",
     // Numbers.
     "compare --duration 0s",
     "compare --duration -5s",
@@ -79,6 +82,8 @@ const LINES: &[&str] = &[
     "evaluate cubic --fail-on maybe",
     "evaluate cubic --against nothing.json",
     "evaluate cubic --against zero-buffer.toml",
+    "evaluate cubic --only 9.9-everything",
+    "evaluate cubic --only 5.1.3 --against nothing.json",
     "evaluate cubic --like speed",
     "evaluate cubic --like newreno --level none",
     "evaluate cubic cubic --like newreno",

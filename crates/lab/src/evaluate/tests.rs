@@ -224,6 +224,23 @@ fn a_baseline_of_other_criteria_or_schemes_is_refused() {
 }
 
 #[test]
+fn criteria_are_chosen_by_how_their_names_begin() {
+    let chosen = |words: &[&str]| {
+        let mut plan = plan("vegas");
+        plan.only(&words.iter().map(ToString::to_string).collect::<Vec<_>>()).map(|()| {
+            let evaluation = plan.run(&LIKE_THE_REST, &Names::default(), &()).unwrap();
+            let criteria = evaluation.schemes.into_iter().flat_map(|evaluated| evaluated.criteria);
+            criteria.map(|criterion| criterion.id).collect::<Vec<_>>()
+        })
+    };
+    assert_eq!(chosen(&["5.1.5-short"]).unwrap(), ["5.1.5-short"]);
+    assert_eq!(chosen(&["5.1.1-", "7.8-"]).unwrap(), ["5.1.1-backoff", "5.1.1-loss", "7.8-loss"]);
+    assert_eq!(chosen(&[]).unwrap().len(), 48);
+    let error = chosen(&["5.1.5", "9.9"]).unwrap_err().to_string();
+    assert!(error.starts_with("no criterion begins with `9.9`: valid are 5.1.1-backoff, "), "{error}");
+}
+
+#[test]
 fn a_kit_that_is_not_there_and_a_scheme_named_twice_are_refused() {
     let refused = |kit: &str, names: &[&str]| {
         let schemes: Vec<Scheme> = names.iter().map(|name| Scheme::parse(name).unwrap()).collect();

@@ -257,3 +257,16 @@ fn heats(rows: &Rows, (schemes, down, across): (usize, usize, usize), quantity: 
     }
     canvas
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_middle_of_an_even_number_of_runs_is_the_mean_of_two() {
+        assert_eq!(quarters(&mut [4.0, 1.0, 3.0, 2.0]), Some([1.75, 2.5, 3.25]));
+        assert_eq!(quarters(&mut [5.0, 1.0, 2.0, 4.0, 3.0]), Some([2.0, 3.0, 4.0]));
+        assert_eq!(quarters(&mut [7.0]), Some([7.0; 3]));
+        assert_eq!(quarters(&mut []), None);
+    }
+}
