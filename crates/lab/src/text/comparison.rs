@@ -77,7 +77,7 @@ pub fn tables(results: &Table, screen: &Screen) -> String {
         text += &format!("{LINK_RATE_MARK} {LINK_RATE}.\n");
     }
     if runs.iter().any(|run| run.interval95.is_some()) {
-        text += "± is the 95 % confidence interval of a median, by bootstrap over runs.\n";
+        text += "± is the 95 % confidence interval of a median, by bootstrap over runs; in parentheses, one that is not symmetric.\n";
     }
     if let Some(versus) = runs.iter().find_map(|run| run.versus.as_ref()).filter(|_| has_intervals(runs)) {
         text += &format!(
@@ -125,11 +125,18 @@ fn name(scheme: &str, pareto: bool, link_rate: bool) -> String {
     format!("{} {marks}", short_name(scheme)).trim_end().to_string()
 }
 
-/// A value, and how far its interval reaches beyond it on its wider side.
+/// A value, and how far its interval reaches beyond it on its wider side; both ends of one that reaches more
+/// than twice as far on one side as on the other.
 fn with_interval(value: f64, interval: Option<[f64; 2]>) -> String {
     let Some([low, high]) = interval else { return number(value) };
-    let reach = (value - low).max(high - value);
-    format!("{} ± {reach:.*}", number(value), digits(value))
+    let (below, above) = (value - low, high - value);
+    let (reach, digits) = (below.max(above), digits(value));
+    if reach > 2.0 * below.min(above)
+        && format!("{reach:.digits$}").contains(|digit| matches!(digit, '1'..='9'))
+    {
+        return format!("{} ({low:.digits$}–{high:.digits$})", number(value));
+    }
+    format!("{} ± {reach:.digits$}", number(value))
 }
 
 /// [`SAME`], or as much room.
