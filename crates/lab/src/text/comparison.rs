@@ -375,6 +375,14 @@ mod tests {
     }
 
     #[test]
+    fn an_interval_that_is_not_symmetric_has_both_its_ends() {
+        assert_eq!(with_interval(4.18, Some([4.1, 4.28])), "4.18 ± 0.10");
+        assert_eq!(with_interval(7.65, Some([0.9, 52.48])), "7.65 (0.90–52.48)");
+        assert_eq!(with_interval(249.0, Some([249.0, 249.4])), "249 ± 0");
+        assert_eq!(with_interval(249.0, None), "249");
+    }
+
+    #[test]
     fn a_slow_start_and_the_cause_of_low_use_are_told_from_the_run() {
         let mut run = testing::run("prague", "fixed", 6.2, 1.2);
         let half = SecondHalf { utilization: 0.91, p95_ms: Some(1.4), ..SecondHalf::default() };
