@@ -9,6 +9,7 @@
 //!   abc bmcc --kit media --format json > docs/evaluation-media.json
 //! # With the feature `stacks`; newreno, cubic, bbr and bbr3 beside them are ours.
 //! stacks="quinn/newreno quinn/cubic quinn/bbr noq/cubic noq/bbr3 s2n-quic/cubic s2n-quic/bbr"
+//! brakelight evaluate newreno cubic bbr bbr3 $stacks --format json > docs/evaluation-stacks.json
 //! brakelight evaluate newreno cubic bbr bbr3 $stacks --kit media --format json \
 //!   > docs/evaluation-stacks-media.json
 //! brakelight evaluate bbr bbr3 quinn/bbr noq/bbr3 s2n-quic/bbr --kit bbr --format json \
@@ -35,10 +36,11 @@ fn kept(file: &str) -> Evaluation {
 }
 
 /// The boards, by the name of their part in the page, and what each is made of.
-const BOARDS: [(&str, &str); 5] = [
+const BOARDS: [(&str, &str); 6] = [
     ("board", "evaluation.json"),
     ("bbr", "evaluation-bbr.json"),
     ("media", "evaluation-media.json"),
+    ("stacks", "evaluation-stacks.json"),
     ("stacks-bbr", "evaluation-stacks-bbr.json"),
     ("stacks-media", "evaluation-stacks-media.json"),
 ];
