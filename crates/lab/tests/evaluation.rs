@@ -9,7 +9,8 @@
 //!   abc bmcc --kit media --format json > docs/evaluation-media.json
 //! # With the feature `stacks`; newreno, cubic, bbr and bbr3 beside them are ours.
 //! stacks="quinn/newreno quinn/cubic quinn/bbr noq/cubic noq/bbr3 s2n-quic/cubic s2n-quic/bbr"
-//! brakelight evaluate newreno cubic bbr bbr3 $stacks --format json > docs/evaluation-stacks.json
+//! brakelight evaluate newreno cubic bbr bbr3 ${stacks/quinn\/bbr/} --format json \
+//!   > docs/evaluation-stacks.json
 //! brakelight evaluate newreno cubic bbr bbr3 $stacks --kit media --format json \
 //!   > docs/evaluation-stacks-media.json
 //! brakelight evaluate bbr bbr3 quinn/bbr noq/bbr3 s2n-quic/bbr --kit bbr --format json \

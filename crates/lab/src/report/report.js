@@ -531,12 +531,12 @@
     const sure = decision.choices.some((it) => it.ahead && it.ahead.interval95);
     $('decision-remarks').textContent = [...(sure ? ['In parentheses: 95 % intervals over the runs.'] : []), ...data.remarks].join(' ');
   }
-  // `4.18 ± 0.10`, or `4.18 (4.10–4.60)` where one side is more than twice the other; with ≈ where the difference is not significant.
+  // `4.18 ± 0.10`, or `4.18 (3.9–9.1)` where one side is more than twice the other and more than a quarter of the value; with ≈ where the difference is not significant.
   const digits = (value) => (Math.abs(value) >= 99.95 ? 0 : Math.abs(value) >= 9.995 ? 1 : 2);
   const reaching = (value, [low, high]) => {
     const [narrow, wide] = [value - low, high - value].sort((a, b) => a - b);
     const [reach, ...ends] = [wide, low, high].map((number) => number.toFixed(digits(value)));
-    return wide > 2 * narrow && Number(reach) ? ` (${ends.join('–')})` : ` ± ${reach}`;
+    return wide > 2 * narrow && wide > Math.abs(value) / 4 ? ` (${ends.join('–')})` : ` ± ${reach}`;
   };
   const within = (value, interval) => (value === null || value === undefined ? '–' : value.toFixed(digits(value)) + (interval ? reaching(value, interval) : ''));
   const same = (ratio) => (ratio && ratio.interval95 && ratio.interval95[0] <= 1 && ratio.interval95[1] >= 1 ? ' ≈' : '');

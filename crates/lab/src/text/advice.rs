@@ -48,7 +48,7 @@ fn direction(advised: &Advised, can: Can, screen: &Screen) -> String {
     };
     let best = candidate(advised, &deploy.name);
     let brings = format!(
-        "p95 queueing delay {} ms, today {}; throughput {} Mbit/s, today {}",
+        "queueing p95 {} ms, today {}; throughput {} Mbit/s, today {}",
         number(best.queueing_p95_ms),
         number(today.queueing_p95_ms),
         number(best.throughput_mbps),
@@ -75,7 +75,7 @@ fn candidate<'a>(advised: &'a Advised, name: &str) -> &'a Candidate {
 
 fn measured(candidate: &Candidate) -> String {
     format!(
-        "{} Mbit/s, p95 queueing delay {} ms",
+        "{} Mbit/s, queueing p95 {} ms",
         number(candidate.throughput_mbps),
         number(candidate.queueing_p95_ms)
     )

@@ -126,14 +126,12 @@ fn name(scheme: &str, pareto: bool, link_rate: bool) -> String {
 }
 
 /// A value, and how far its interval reaches beyond it on its wider side; both ends of one that reaches more
-/// than twice as far on one side as on the other.
+/// than a quarter of the value on one side, and less than half as far on the other.
 fn with_interval(value: f64, interval: Option<[f64; 2]>) -> String {
     let Some([low, high]) = interval else { return number(value) };
     let (below, above) = (value - low, high - value);
     let (reach, digits) = (below.max(above), digits(value));
-    if reach > 2.0 * below.min(above)
-        && format!("{reach:.digits$}").contains(|digit| matches!(digit, '1'..='9'))
-    {
+    if reach > 2.0 * below.min(above) && reach > value.abs() / 4.0 {
         return format!("{} ({low:.digits$}–{high:.digits$})", number(value));
     }
     format!("{} ± {reach:.digits$}", number(value))
@@ -378,7 +376,7 @@ mod tests {
     fn an_interval_that_is_not_symmetric_has_both_its_ends() {
         assert_eq!(with_interval(4.18, Some([4.1, 4.28])), "4.18 ± 0.10");
         assert_eq!(with_interval(7.65, Some([0.9, 52.48])), "7.65 (0.90–52.48)");
-        assert_eq!(with_interval(249.0, Some([249.0, 249.4])), "249 ± 0");
+        assert_eq!(with_interval(3.78, Some([3.53, 3.83])), "3.78 ± 0.25");
         assert_eq!(with_interval(249.0, None), "249");
     }
 
