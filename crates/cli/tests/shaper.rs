@@ -32,7 +32,7 @@ impl Lab {
                 "--net",
                 "sh",
                 "-c",
-                "ip link add a type veth peer name b && ip link set lo up && echo up && exec cat",
+                "ip link add up0 type veth peer name up1 && ip link set lo up && echo up && exec cat",
             ])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -63,7 +63,7 @@ impl Lab {
 
     /// What `tc` shows of the device, without the counters.
     fn shown(&self) -> String {
-        self.tc("qdisc show dev a").trim().to_string()
+        self.tc("qdisc show dev up0").trim().to_string()
     }
 
     fn start(&self, arguments: &str) -> (Child, Lines) {
@@ -88,7 +88,7 @@ fn refusal(output: &Output, code: i32) -> String {
     said
 }
 
-const TBF: &str = "qdisc replace dev a root tbf rate 20mbit burst 5000 limit 60000";
+const TBF: &str = "qdisc replace dev up0 root tbf rate 20mbit burst 5000 limit 60000";
 
 #[test]
 fn a_rate_is_set_on_a_tbf_and_given_back_at_the_end() {
@@ -96,7 +96,7 @@ fn a_rate_is_set_on_a_tbf_and_given_back_at_the_end() {
     lab.tc(TBF);
     let before = lab.shown();
     for signal in ["INT", "TERM"] {
-        let (mut child, lines) = lab.start("--device a --up fixed/rate=7Mbps --format json");
+        let (mut child, lines) = lab.start("--device up0 --up fixed/rate=7Mbps --format json");
         let line: Value = serde_json::from_str(&lines.next()).unwrap();
         assert_eq!((&line["direction"], &line["rate_mbps"]), (&"up".into(), &7.0.into()), "{line}");
         // Bucket and queue are those of before.
@@ -122,13 +122,13 @@ fn words(shown: &str) -> Vec<&str> {
 fn a_daemon_that_is_killed_leaves_its_last_rate() {
     let Some(lab) = Lab::new("shaper that is killed") else { return };
     lab.tc(TBF);
-    let (mut child, lines) = lab.start("--device a --up fixed/rate=9Mbps --format json");
+    let (mut child, lines) = lab.start("--device up0 --up fixed/rate=9Mbps --format json");
     lines.next();
     send(child.id() as i32, "KILL");
     ended(&mut child);
     assert!(lab.shown().contains(" rate 9Mbit "), "{}", lab.shown());
     // The next one takes that for the rate of before.
-    let (mut child, lines) = lab.start("--device a --up fixed/rate=4Mbps --count 1 --format json");
+    let (mut child, lines) = lab.start("--device up0 --up fixed/rate=4Mbps --count 1 --format json");
     lines.next();
     assert!(ended(&mut child).success());
     assert!(lab.shown().contains(" rate 9Mbit "), "{}", lab.shown());
@@ -139,7 +139,8 @@ fn a_dry_run_changes_nothing() {
     let Some(lab) = Lab::new("dry run of the shaper") else { return };
     lab.tc(TBF);
     let before = lab.shown();
-    let (mut child, lines) = lab.start("--device a --up fixed/rate=7Mbps --dry-run --count 1 --format json");
+    let (mut child, lines) =
+        lab.start("--device up0 --up fixed/rate=7Mbps --dry-run --count 1 --format json");
     let line: Value = serde_json::from_str(&lines.next()).unwrap();
     assert_eq!(line["rate_mbps"], 7.0);
     assert!(ended(&mut child).success());
@@ -150,18 +151,18 @@ fn a_dry_run_changes_nothing() {
 fn a_qdisc_that_goes_ends_the_daemon_with_one_line() {
     let Some(lab) = Lab::new("shaper whose qdisc goes") else { return };
     let take_away: [(&str, &[&str], &str); 3] = [
-        ("tc", &["qdisc", "del", "dev", "a", "root"], "removed"),
-        ("tc", &["qdisc", "replace", "dev", "a", "root", "handle", "7:", "htb"], "htb"),
-        ("ip", &["link", "del", "dev", "a"], "the device is gone"),
+        ("tc", &["qdisc", "del", "dev", "up0", "root"], "removed"),
+        ("tc", &["qdisc", "replace", "dev", "up0", "root", "handle", "7:", "htb"], "htb"),
+        ("ip", &["link", "del", "dev", "up0"], "the device is gone"),
     ];
     for (program, arguments, why) in take_away {
         lab.tc(TBF);
-        let (child, lines) = lab.start("--device a --up fixed/rate=7Mbps --format json --quiet");
+        let (child, lines) = lab.start("--device up0 --up fixed/rate=7Mbps --format json --quiet");
         lines.next();
         support::ok(&lab.command(program, arguments).output().unwrap());
         let output = child.wait_with_output().unwrap();
         let said = refusal(&output, 1);
-        assert!(said.starts_with("error: the shaper of a: ") && said.contains(why), "{said}");
+        assert!(said.starts_with("error: the shaper of up0: ") && said.contains(why), "{said}");
     }
 }
 
@@ -174,23 +175,28 @@ fn what_cannot_be_shaped_is_refused_in_one_line_and_left_as_it_is() {
         assert!(said.contains(why), "{arguments}: {said}");
         assert_eq!(lab.shown(), before, "{arguments}");
     };
-    refuse("--device a --up fixed/rate=7Mbps", "valid is cake or tbf");
+    refuse("--device up0 --up fixed/rate=7Mbps", "up0 has no qdisc with a rate: valid is cake or tbf");
     refuse("--device none0 --up fixed/rate=7Mbps", "there is no device `none0`");
-    lab.tc("qdisc replace dev a root handle 1: htb");
-    refuse("--device a --up fixed/rate=7Mbps", "the qdisc of a is htb");
-    lab.tc("qdisc del dev a root");
-    lab.tc("qdisc replace dev a root tbf rate 20mbit burst 5000 limit 60000 peakrate 30mbit minburst 2000");
-    refuse("--device a --up fixed/rate=7Mbps", "peakrate");
-    lab.tc("qdisc del dev a root");
-    lab.tc("qdisc replace dev a root stab overhead 20 linklayer atm tbf rate 20mbit burst 5000 limit 60000");
-    refuse("--device a --up fixed/rate=7Mbps", "stab");
-    lab.tc("qdisc del dev a root");
+    lab.tc("qdisc replace dev up0 root handle 1: htb");
+    refuse("--device up0 --up fixed/rate=7Mbps", "the qdisc of up0 is htb");
+    lab.tc("qdisc del dev up0 root");
+    lab.tc("qdisc replace dev up0 root tbf rate 20mbit burst 5000 limit 60000 peakrate 30mbit minburst 2000");
+    refuse("--device up0 --up fixed/rate=7Mbps", "peakrate");
+    lab.tc("qdisc del dev up0 root");
+    lab.tc(
+        "qdisc replace dev up0 root stab overhead 20 linklayer atm tbf rate 20mbit burst 5000 limit 60000",
+    );
+    refuse("--device up0 --up fixed/rate=7Mbps", "stab");
+    lab.tc("qdisc del dev up0 root");
     lab.tc(TBF);
-    refuse("--device a --up autorate", "--reflector");
-    refuse("--device a --up fixed/rate=7Mbps --down fixed/rate=9Mbps --down-device b", "b has no qdisc");
+    refuse("--device up0 --up autorate", "--reflector");
+    refuse(
+        "--device up0 --up fixed/rate=7Mbps --down fixed/rate=9Mbps --down-device up1",
+        "up1 has no qdisc with a rate",
+    );
     // Without privileges: nothing is set, and nothing was before that.
     let words = ["--reuid", "65534", "--regid", "65534", "--clear-groups", "--", PROGRAM, "shaper"];
-    let arguments = ["--device", "a", "--up", "fixed/rate=7Mbps"];
+    let arguments = ["--device", "up0", "--up", "fixed/rate=7Mbps"];
     let mut user = lab.command("setpriv", &[&words[..], &arguments[..]].concat());
     let before = lab.shown();
     let output = user.output().unwrap();

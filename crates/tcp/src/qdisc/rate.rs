@@ -315,36 +315,40 @@ impl RateQdisc {
         )
     }
 
-    /// Asks for the qdisc at the root; `None` if there is none that the kernel shows.
+    /// Asks for the qdisc at the root; `None` if there is none. By a dump: the answer to a question about one
+    /// qdisc goes to everybody who listens to changes of qdiscs, on older kernels to them alone.
     fn look_at_root(&mut self) -> Result<Option<Found>, Error> {
-        let place = Place { device: self.index, handle: 0, parent: ROOT };
-        let sequence = self.socket.next();
-        let message = request_at(GET, REQUEST | ACK, sequence, &place, &[]);
-        let what = format!("asking for the qdisc of {}", self.device);
-        let mut found = None;
-        let end = self.socket.ask(&message, read, |(_, qdisc)| found = Some(qdisc));
-        match end.map_err(|error| Error::kernel(&*what, error))? {
-            (0, _) => Ok(found),
-            (NO_DEVICE, _) => Err(self.gone()),
-            // Those that no user put there are not shown.
-            (NOT_FOUND | INVALID, _) => Ok(None),
-            (error, words) => Err(Error::kernel(what, said(error, words))),
+        let (index, mut found) = (self.index, None);
+        self.dump(|place, qdisc| {
+            if place.device == index && place.parent == ROOT {
+                found = Some(qdisc);
+            }
+        })?;
+        let here = nix::net::if_::if_nametoindex(self.device.as_str());
+        if found.is_none() && here.ok().and_then(|here| i32::try_from(here).ok()) != Some(index) {
+            return Err(self.gone());
         }
+        Ok(found)
     }
 
     /// Returns whether a qdisc that keeps flows apart is below it.
     fn has_child(&mut self) -> Result<bool, Error> {
-        let sequence = self.socket.next();
-        let message =
-            request_at(GET, REQUEST | DUMP, sequence, &Place { device: 0, handle: 0, parent: 0 }, &[]);
-        let (index, major) = (self.index, self.first.handle >> 16);
-        let mut any = false;
-        let end = self.socket.ask(&message, read, |(place, qdisc)| {
+        let (index, major, mut any) = (self.index, self.first.handle >> 16, false);
+        self.dump(|place, qdisc| {
             let fifo = matches!(&qdisc, Found::Other(kind, _) if kind == "bfifo" || kind == "pfifo");
             any |= place.device == index && place.parent != ROOT && place.parent >> 16 == major && !fifo;
-        });
+        })?;
+        Ok(any)
+    }
+
+    /// Hands over every qdisc of every device.
+    fn dump(&mut self, mut each: impl FnMut(Place, Found)) -> Result<(), Error> {
+        let sequence = self.socket.next();
+        let all = Place { device: 0, handle: 0, parent: 0 };
+        let message = request_at(GET, REQUEST | DUMP, sequence, &all, &[]);
+        let end = self.socket.ask(&message, read, |(place, qdisc)| each(place, qdisc));
         match end.map_err(|error| Error::kernel("listing qdiscs", error))? {
-            (0, _) => Ok(any),
+            (0, _) => Ok(()),
             (error, words) => Err(Error::kernel("listing qdiscs", said(error, words))),
         }
     }

@@ -9,10 +9,14 @@
 //! 2. Bytes count link headers, as the qdisc's rate does. What arrived is what left and what waits: a packet
 //!    that was dropped never arrived.
 //! 3. Nobody reads passing flows: no bytes are known as delivered.
-//! 4. A rate is set only if it differs by [`DEAD_BAND`]. On `tbf`, whose every change lets a burst pass, it
-//!    is set at most so often that these bursts are [`BURST_SHARE`] of it; a fall by [`FALL`] never waits.
+//! 4. A rate is set only if it differs by [`DEAD_BAND`]. On `tbf`, whose every change lets a burst pass, a
+//!    change by less than [`LARGE`] waits until the burst before is [`BURST_SHARE`] of what the rate carried,
+//!    and [`LONGEST_PAUSE`] at most. Falls and rises wait alike: a rate that falls sooner than it rises is the
+//!    least of what its setter said, and setters that hear of their own rate then follow it down.
 //! 5. In a queue that does not keep flows apart, probes wait behind data. What a probe waited here is taken
-//!    off its round trip: the time in which the rates since it was sent serve what waited before it.
+//!    off its round trip: it left once as many bytes had left as had left or waited before it. While one
+//!    waits, the counters are read every [`CLOSE_LOOK`]. What the rate alone says would be wrong, since
+//!    bursts pass.
 
 use std::collections::VecDeque;
 
@@ -27,8 +31,14 @@ pub const DEAD_BAND: f64 = 0.005;
 /// The share of the rate that bursts of changes may be.
 pub const BURST_SHARE: f64 = 0.05;
 
-/// A rate that falls by this share is set at once.
-pub const FALL: f64 = 0.1;
+/// A change by this share does not wait.
+pub const LARGE: f64 = 0.1;
+
+/// The longest that a change waits: the loop delay of a short path.
+pub const LONGEST_PAUSE: Duration = Duration::from_millis(50);
+
+/// Between two looks while a probe waits behind data: half of the delay that `follow` takes for a queue.
+pub const CLOSE_LOOK: Duration = Duration::from_millis(2);
 
 /// Between two looks where no setter asks for one: a setter that sleeps, or that never acts.
 pub const LOOK: Duration = Duration::from_millis(100);
@@ -36,7 +46,7 @@ pub const LOOK: Duration = Duration::from_millis(100);
 /// Ticks that are made up for after a look that came late. A machine that stood still for longer begins anew.
 const LATE_TICKS: u64 = 100;
 
-/// How long a probe may be under way, and so the rates are remembered: `fping --timeout 10000`.
+/// How long a probe may be under way: `fping --timeout 10000`.
 pub const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Counters of a qdisc. Bytes are those of link frames.
@@ -64,13 +74,16 @@ pub struct QdiscFacts {
 pub struct Control {
     setter: AnySetter,
     qdisc: QdiscFacts,
-    /// The rates that the qdisc had, each with the time from which on: the last is in force. None before the
-    /// first is set on an unlimited qdisc.
-    rates: VecDeque<(Time, Rate)>,
     /// The rate that was chosen last: that of the qdisc, unless nothing is set.
     chosen: Option<Rate>,
-    /// No rise before this.
-    hold_until: Time,
+    /// When the rate was set last.
+    set_at: Time,
+    /// Probes that wait in the qdisc: the number of each, and the counter of bytes once it has left.
+    waiting: VecDeque<(u64, u64)>,
+    /// When probes left it.
+    left_at: VecDeque<(u64, Time)>,
+    /// The counter of bytes at the last look, as it was read.
+    counter: u64,
     tick: Time,
     /// When data last passed.
     busy: Time,
@@ -108,9 +121,11 @@ impl Control {
         let arrived = u64::from(counters.waiting_bytes);
         Control {
             qdisc,
-            rates: rate.map(|rate| (now, rate)).into_iter().collect(),
             chosen: rate,
-            hold_until: Time::ZERO,
+            set_at: Time::ZERO,
+            waiting: VecDeque::new(),
+            left_at: VecDeque::new(),
+            counter: counters.left,
             tick: if interval.is_zero() { Time::MAX } else { now + interval },
             busy: now,
             asleep: false,
@@ -125,6 +140,7 @@ impl Control {
     /// Returns when it wants to see the counters again.
     pub fn next_look(&self) -> Time {
         let idle = self.last.at + LOOK;
+        let idle = if self.waiting.is_empty() { idle } else { self.last.at + CLOSE_LOOK };
         if self.asleep { idle } else { self.tick.min(idle) }
     }
 
@@ -159,14 +175,38 @@ impl Control {
         (self.last.departed, self.last.waiting_packets)
     }
 
-    /// A probe of `size` bytes was handed to the qdisc, or came back through it.
+    /// A probe of its own of `size` bytes passes the qdisc, or is about to.
     pub fn on_own_packet(&mut self, size: u32) {
         self.own += u64::from(size);
+    }
+
+    /// The probe of this number was handed to the qdisc, with `counters` just before.
+    pub fn on_probe(&mut self, now: Time, number: u64, size: u32, counters: &Counters) {
+        self.on_own_packet(size);
+        if self.qdisc.fifo && counters.waiting_bytes > 0 {
+            let ahead = u64::from(counters.waiting_bytes) + u64::from(size);
+            self.waiting.push_back((number, counters.left + ahead));
+        } else {
+            self.on_left(number, now);
+        }
+    }
+
+    fn on_left(&mut self, number: u64, at: Time) {
+        while self.left_at.front().is_some_and(|(_, left)| at.since(*left) > PROBE_TIMEOUT) {
+            self.left_at.pop_front();
+        }
+        self.left_at.push_back((number, at));
+    }
+
+    /// Returns when the probe of this number left the qdisc, as far as the looks say.
+    pub fn left_at(&self, number: u64) -> Option<Time> {
+        self.left_at.iter().rev().find(|(other, _)| *other == number).map(|(_, at)| *at)
     }
 
     /// The counters were read.
     pub fn on_counters(&mut self, now: Time, counters: &Counters) {
         let before = self.last;
+        self.see_probes(before.at, now, counters.left);
         let left = counters.left.saturating_sub(self.first);
         // Probes that have not left yet, or smaller ones than it was told of, hide no data of later.
         self.own = self.own.min(left.saturating_sub(before.departed));
@@ -202,6 +242,18 @@ impl Control {
         }
     }
 
+    /// Notes which probes have left between two looks: data leaves evenly.
+    fn see_probes(&mut self, before: Time, now: Time, counter: u64) {
+        let bytes = counter.saturating_sub(self.counter);
+        while let Some((number, mark)) = self.waiting.front().copied().filter(|(_, mark)| *mark <= counter) {
+            self.waiting.pop_front();
+            let share = mark.saturating_sub(self.counter) as f64 / bytes.max(1) as f64;
+            let passed = Duration::from_secs_f64(now.since(before).as_secs_f64() * share.min(1.0));
+            self.on_left(number, before + passed);
+        }
+        self.counter = counter;
+    }
+
     /// The setter acts at a time between two looks.
     fn act(&mut self, before: &Look, after: &Look) {
         let whole = after.at.since(before.at).as_secs_f64();
@@ -227,37 +279,6 @@ impl Control {
         self.setter.on_delay(Delay { now, value, source: Source::Probe(reflector as u64) });
     }
 
-    /// Returns what a probe has waited in the qdisc until `now`, if it was sent at `sent` and `ahead` bytes
-    /// waited there: the time in which the rates since then served these bytes.
-    pub fn waited(&self, sent: Time, now: Time, ahead: u32) -> Duration {
-        if !self.qdisc.fifo {
-            return Duration::ZERO;
-        }
-        let mut bits = f64::from(ahead) * 8.0;
-        let mut waited = Duration::ZERO;
-        for (index, (from, rate)) in self.rates.iter().enumerate() {
-            let until = self.rates.get(index + 1).map_or(now, |(next, _)| *next);
-            let length = until.since((*from).max(sent));
-            let served = length.as_secs_f64() * rate.as_bps_f64();
-            if served >= bits {
-                return waited + Duration::from_secs_f64(bits / rate.as_bps_f64());
-            }
-            bits -= served;
-            waited += length;
-        }
-        waited
-    }
-
-    /// Returns what a packet waits in the qdisc that comes now, by the last look.
-    pub fn waits(&self) -> Duration {
-        match self.rates.back() {
-            Some((_, rate)) if self.qdisc.fifo => {
-                Duration::from_secs_f64(f64::from(self.last.waiting_bytes) * 8.0 / rate.as_bps_f64())
-            }
-            _ => Duration::ZERO,
-        }
-    }
-
     /// Returns whether a packet waits behind those of all other flows.
     pub fn is_fifo(&self) -> bool {
         self.qdisc.fifo
@@ -268,22 +289,16 @@ impl Control {
         let wanted = self.setter.rate();
         let Some(rate) = self.rate() else { return Some(wanted) };
         let change = wanted.as_bps_f64() / rate.as_bps_f64() - 1.0;
-        let waits = now < self.hold_until && change > -FALL;
+        let pause = f64::from(self.qdisc.burst) * 8.0 / (BURST_SHARE * rate.as_bps_f64());
+        let pause = Duration::from_secs_f64(pause).min(LONGEST_PAUSE);
+        let waits = change.abs() < LARGE && now.since(self.set_at) < pause;
         (change.abs() >= DEAD_BAND && !waits).then_some(wanted)
     }
 
-    /// The rate was chosen, and the qdisc has it from now on if it `is_set`.
-    pub fn on_chosen(&mut self, now: Time, rate: Rate, is_set: bool) {
+    /// The rate was chosen.
+    pub fn on_chosen(&mut self, now: Time, rate: Rate) {
         self.chosen = Some(rate);
-        let pause = f64::from(self.qdisc.burst) * 8.0 / (BURST_SHARE * rate.as_bps_f64());
-        self.hold_until = now + Duration::from_secs_f64(pause);
-        if !is_set {
-            return;
-        }
-        while self.rates.get(1).is_some_and(|(at, _)| now.since(*at) > PROBE_TIMEOUT) {
-            self.rates.pop_front();
-        }
-        self.rates.push_back((now, rate));
+        self.set_at = now;
     }
 }
 

@@ -182,6 +182,11 @@ impl Daemon {
                 ShapingKind::Cake => QdiscFacts { burst: 0, fifo: false },
                 ShapingKind::Tbf { burst, fifo, .. } => QdiscFacts { burst, fifo },
             };
+            if facts.fifo && *side == Side::Down && setter.build(*side).probes_every().is_some() {
+                return Err(Error::Input(format!(
+                    "the tbf on {device} keeps replies behind data, so they do not tell of the link: valid is cake, or tbf with fq_codel below it"
+                )));
+            }
             let rate = first.rate_bps.map(Rate::from_bps);
             ways.push(Way {
                 side: *side,
@@ -230,7 +235,7 @@ impl Daemon {
         let probe = self.probes.as_ref().and_then(|probes| probes.schedule.next(every));
         let next = looks.chain(probe).min().unwrap_or(Time::MAX);
         self.wait(next.since(self.now()).min(LOOK))?;
-        self.hear();
+        self.hear()?;
         self.look()?;
         self.probe(every)?;
         self.set_rates()
@@ -248,25 +253,30 @@ impl Daemon {
     }
 
     /// Takes the replies that have come.
-    fn hear(&mut self) {
+    fn hear(&mut self) -> Result<(), Error> {
         while let Some((sequence, reflector)) =
             self.probes.as_ref().and_then(|probes| probes.sockets.receive())
         {
             let now = self.now();
-            let Some(probes) = &mut self.probes else { return };
-            let Some(sent) = probes.under_way.answered(sequence, reflector) else { continue };
+            let Some(probes) = &mut self.probes else { break };
+            let Some((number, sent)) = probes.under_way.answered(sequence, reflector) else { continue };
             let size = size(probes.reflectors[reflector]);
-            let waited = self.ways.iter_mut().map(|way| match way.side {
-                Side::Up => way.control.waited(sent.at, now, sent.ahead),
-                Side::Down => {
-                    way.control.on_own_packet(size + way.header);
-                    way.control.waits()
+            let mut left = sent.at;
+            for way in &mut self.ways {
+                match way.side {
+                    Side::Up if way.control.left_at(number).is_none() => {
+                        // It has left since the last look.
+                        way.control.on_counters(now, &counters(&way.qdisc.look()?));
+                        left = way.control.left_at(number).unwrap_or(sent.at);
+                    }
+                    Side::Up => left = way.control.left_at(number).unwrap_or(sent.at),
+                    Side::Down => way.control.on_own_packet(size + way.header),
                 }
-            });
-            let waited = waited.fold(Duration::ZERO, |sum, waited| sum + waited);
-            let value = now.since(sent.at).saturating_sub(waited);
+            }
+            let value = now.since(left);
             self.ways.iter_mut().for_each(|way| way.control.on_reply(now, value, reflector));
         }
+        Ok(())
     }
 
     /// Reads the counters that are due.
@@ -288,17 +298,16 @@ impl Daemon {
         if !probes.schedule.is_due(now, every) {
             return Ok(());
         }
-        let mut ahead = 0;
         let reflector = probes.under_way.reflector(probes.reflectors.len());
-        if let Some(up) = self.ways.iter_mut().find(|way| way.side == Side::Up) {
-            if up.control.is_fifo() {
-                ahead = up.qdisc.look()?.waiting_bytes;
-            }
-            up.control.on_own_packet(size(probes.reflectors[reflector]) + up.header);
-        }
+        let size = size(probes.reflectors[reflector]);
+        let up = self.ways.iter_mut().find(|way| way.side == Side::Up);
         let at = Time::from_nanos(u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX));
-        let sequence = probes.under_way.add(Sent { at, reflector, ahead });
-        probes.sockets.send(reflector, sequence);
+        let number = probes.under_way.add(Sent { at, reflector });
+        if let Some(way) = up {
+            let seen = if way.control.is_fifo() { counters(&way.qdisc.look()?) } else { Counters::default() };
+            way.control.on_probe(at, number, size + way.header, &seen);
+        }
+        probes.sockets.send(reflector, number as u16);
         Ok(())
     }
 
@@ -313,7 +322,7 @@ impl Daemon {
                 way.touched = true;
             }
             way.changes += 1;
-            way.control.on_chosen(now, rate, !self.dry_run);
+            way.control.on_chosen(now, rate);
         }
         Ok(())
     }

@@ -81,8 +81,6 @@ pub struct Sent {
     pub at: Time,
     /// To which reflector, by number.
     pub reflector: usize,
-    /// Bytes that waited in the upload's qdisc then.
-    pub ahead: u32,
 }
 
 /// Which requests are under way, and to whom the next goes: to each reflector in turn.
@@ -98,8 +96,8 @@ impl UnderWay {
         (self.next % of.max(1) as u64) as usize
     }
 
-    /// Takes down a request. Returns its sequence number.
-    pub fn add(&mut self, sent: Sent) -> u16 {
+    /// Takes down a request. Returns its number; the lower 16 bits are its sequence number.
+    pub fn add(&mut self, sent: Sent) -> u64 {
         while let Some(first) = self.sent.first_entry()
             && sent.at.since(first.get().at) > PROBE_TIMEOUT
         {
@@ -107,17 +105,17 @@ impl UnderWay {
         }
         self.sent.insert(self.next, sent);
         self.next += 1;
-        (self.next - 1) as u16
+        self.next - 1
     }
 
     /// Returns the request that a reply from `reflector` belongs to. It is answered once.
-    pub fn answered(&mut self, sequence: u16, reflector: usize) -> Option<Sent> {
+    pub fn answered(&mut self, sequence: u16, reflector: usize) -> Option<(u64, Sent)> {
         // Sequence numbers wrap: it is the newest of that number.
         let back = u64::from((self.next.wrapping_sub(1) as u16).wrapping_sub(sequence));
         let number = self.next.checked_sub(1)?.checked_sub(back)?;
         let sent = *self.sent.get(&number).filter(|sent| sent.reflector == reflector)?;
         self.sent.remove(&number);
-        Some(sent)
+        Some((number, sent))
     }
 
     /// Returns how many were sent.
@@ -293,19 +291,19 @@ mod tests {
     #[test]
     fn each_request_is_answered_once_by_whom_it_was_sent_to() {
         let mut probes = UnderWay::default();
-        let sent = |ms, reflector| Sent { at: Time::from_millis(ms), reflector, ahead: 0 };
+        let sent = |ms, reflector| Sent { at: Time::from_millis(ms), reflector };
         assert_eq!(probes.answered(0, 0), None);
-        assert_eq!([probes.reflector(2), usize::from(probes.add(sent(0, 0)))], [0, 0]);
-        assert_eq!([probes.reflector(2), usize::from(probes.add(sent(50, 1)))], [1, 1]);
+        assert_eq!((probes.reflector(2), probes.add(sent(0, 0))), (0, 0));
+        assert_eq!((probes.reflector(2), probes.add(sent(50, 1))), (1, 1));
         assert_eq!(probes.answered(1, 0), None);
         assert_eq!(probes.answered(2, 0), None);
-        assert_eq!(probes.answered(1, 1), Some(sent(50, 1)));
+        assert_eq!(probes.answered(1, 1), Some((1, sent(50, 1))));
         assert_eq!(probes.answered(1, 1), None);
         // Numbers wrap, and who does not answer in ten seconds is forgotten.
         for number in 2..70_000 {
-            assert_eq!(probes.add(sent(number * 50, 0)), number as u16);
+            assert_eq!(probes.add(sent(number * 50, 0)), number);
         }
-        assert_eq!(probes.answered(70_000_u64.wrapping_sub(1) as u16, 0), Some(sent(69_999 * 50, 0)));
+        assert_eq!(probes.answered(69_999_u64 as u16, 0), Some((69_999, sent(69_999 * 50, 0))));
         assert_eq!(probes.answered(0, 0), None);
         assert!(probes.sent.len() <= 201, "{}", probes.sent.len());
         assert_eq!(probes.count(), 70_000);

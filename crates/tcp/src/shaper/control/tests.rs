@@ -69,7 +69,7 @@ impl World {
                 self.control.on_counters(self.now, &counters);
             }
             if let Some(rate) = self.control.wants(self.now) {
-                self.control.on_chosen(self.now, rate, true);
+                self.control.on_chosen(self.now, rate);
                 self.changes.push((self.now, rate));
             }
         }
@@ -79,18 +79,21 @@ impl World {
         self.control.rate().unwrap().as_mbps_f64()
     }
 
-    /// Lets the link fall at once. Returns after what time the rate is no more than the link's, and the
-    /// longest wait at the link.
-    fn fall(&mut self, link: u64) -> (Duration, Duration) {
+    /// Lets the link fall at once. Returns after what time the rate falls by a tenth, and is no more than the
+    /// link's, and the longest wait at the link.
+    fn fall(&mut self, link: u64) -> (Duration, Duration, Duration) {
         self.link = Rate::from_mbps(link);
-        let began = self.now;
-        let mut longest = Duration::ZERO;
+        let (began, before) = (self.now, self.mbps());
+        let (mut first, mut longest) = (None, Duration::ZERO);
         while self.control.rate().unwrap() > self.link {
             self.run(STEP);
+            if self.mbps() < 0.9 * before {
+                first.get_or_insert(self.now.since(began));
+            }
             longest = longest.max(Duration::from_secs_f64(self.queue * 8.0 / self.link.as_bps_f64()));
             assert!(self.now.since(began) < Duration::from_secs(60), "it never fell: {} Mbit/s", self.mbps());
         }
-        (self.now.since(began), longest)
+        (first.unwrap(), self.now.since(began), longest)
     }
 }
 
@@ -106,16 +109,10 @@ fn autorate_climbs_while_there_is_room_and_falls_when_three_probes_are_late() {
     let mut world = World::new("autorate/min=2Mbps/base=10Mbps/max=40Mbps", 10, 30);
     world.run(Duration::from_secs(20));
     assert!(world.mbps() > 25.0, "{}", world.mbps());
-    let before = world.changes.len();
-    world.link = Rate::from_mbps(5);
-    let began = world.now;
-    world.run(Duration::from_millis(600));
-    let (when, rate) = world.changes[before..].iter().find(|(_, rate)| rate.as_mbps_f64() < 25.0).unwrap();
-    // Late is 2 * 30 ms and more of round trip: at 25 Mbit/s too much that takes 60 ms * 5 / 25 = 12 ms. The
-    // first probe after that comes within 50 ms, the third 100 ms later, and 40 ms + 60 to 130 ms go by until
-    // it is answered.
-    assert!(when.since(began) < Duration::from_millis(400), "{when:?} {rate}");
-    let fell = world.fall(5).0;
+    let (first, fell, _) = world.fall(5);
+    // 25 Mbit/s too much let a probe that is sent t after the fall wait 5 t. Three are late by 60 ms: the
+    // third is sent after 12 + 150 ms at most, and answered 40 + 5 * 162 ms later.
+    assert!(first < Duration::from_millis(1_100), "{first:?}");
     assert!(fell < Duration::from_secs(10), "{fell:?}");
 }
 
@@ -125,11 +122,18 @@ fn follow_is_near_the_link_s_rate_and_falls_with_it_within_a_few_round_trips() {
     world.run(Duration::from_secs(20));
     assert!((16.0..24.0).contains(&world.mbps()), "{}", world.mbps());
     assert!(!world.control.is_blind());
-    let (fell, longest) = world.fall(8);
-    assert!(fell < RTT * 8, "{fell:?}");
-    assert!(longest < Duration::from_millis(500), "{longest:?}");
+    let (first, fell, longest) = world.fall(8);
+    // 12 Mbit/s too much let a probe that is sent t after the fall wait 1.5 t. Two are late by 4 ms: the
+    // second is sent after 3 + 100 ms at most, and answered 40 + 1.5 * 103 ms later.
+    assert!(first < Duration::from_millis(310), "{first:?}");
+    assert!(fell < Duration::from_secs(1), "{fell:?}");
+    // 1.5 * 310 ms by then, and half as much while the rate comes down.
+    assert!(longest < Duration::from_millis(700), "{longest:?}");
+    // It searches around the link's rate: its mean is what counts.
+    let left = world.left;
     world.run(Duration::from_secs(10));
-    assert!((6.0..10.0).contains(&world.mbps()), "{}", world.mbps());
+    let mean = (world.left - left) * 8.0 / 10.0 / 1e6;
+    assert!((5.5..8.1).contains(&mean), "{mean}");
 }
 
 #[test]
@@ -143,7 +147,7 @@ fn without_replies_follow_says_that_it_is_blind_and_holds_its_safe_rate() {
             control.on_counters(now, &Counters { left, waiting_bytes: 0, waiting_packets: 0 });
         }
         if let Some(rate) = control.wants(now) {
-            control.on_chosen(now, rate, true);
+            control.on_chosen(now, rate);
         }
     }
     assert!(control.is_blind());
@@ -178,44 +182,52 @@ fn a_look_that_comes_late_leaves_out_no_tick() {
 }
 
 #[test]
-fn rises_on_tbf_wait_until_the_last_burst_is_small_and_deep_falls_do_not() {
-    let mut control = control("fixed/rate=20Mbps", TBF, 20);
-    control.on_chosen(at(0), Rate::from_bps(19_000_000), true);
+fn small_changes_on_tbf_wait_until_bursts_are_a_small_share_and_large_ones_do_not() {
+    let chosen = |qdisc, from: f64, to: f64| {
+        let mut control = control(&format!("fixed/rate={to}Mbps"), qdisc, 20);
+        control.on_chosen(at(1_000), Rate::from_bps_f64(from * 1e6));
+        move |ms: u64| control.wants(at(1_000 + ms)).is_some()
+    };
     // 3100 B * 8 / (0.05 * 19 Mbit/s) = 26.1 ms
-    assert_eq!(control.wants(at(26)), None);
-    assert_eq!(control.wants(at(27)), Some(Rate::from_mbps(20)));
-    control.on_chosen(at(0), Rate::from_mbps(23), true);
-    assert_eq!(control.wants(at(1)), Some(Rate::from_mbps(20)));
+    for to in [20.0, 18.0] {
+        let small = chosen(TBF, 19.0, to);
+        assert!(!small(26) && small(27));
+    }
+    // At 1 Mbit/s that would be 496 ms.
+    let slow = chosen(TBF, 1.0, 1.05);
+    assert!(!slow(49) && slow(50));
+    let (rise, fall) = (chosen(TBF, 2.0, 20.0), chosen(TBF, 23.0, 20.0));
+    assert!(rise(0) && fall(0));
     // Closer than 0.5 %.
-    control.on_chosen(at(0), Rate::from_bps(20_050_000), true);
-    assert_eq!(control.wants(at(5_000)), None);
-    let mut cake = Control { qdisc: CAKE, ..control };
-    cake.on_chosen(at(0), Rate::from_bps(19_000_000), true);
-    assert_eq!(cake.wants(at(0)), Some(Rate::from_mbps(20)));
+    let close = chosen(TBF, 20.05, 20.0);
+    assert!(!close(60_000));
+    let cake = chosen(CAKE, 19.0, 20.0);
+    assert!(cake(0));
 }
 
 #[test]
-fn what_a_probe_waited_here_is_served_by_the_rates_that_were_in_force() {
+fn a_probe_has_left_once_what_waited_before_it_has() {
     let mut control = control("fixed/rate=8Mbps", TBF, 8);
-    // 8 Mbit/s are 1000 B/ms: 20 ms serve 20,000 B.
-    assert_eq!(control.waited(at(100), at(200), 20_000), Duration::from_millis(20));
-    control.on_chosen(at(110), Rate::from_mbps(4), true);
-    // 10 ms of these at 1000 B/ms, and the other 10,000 B at 500 B/ms.
-    assert_eq!(control.waited(at(100), at(200), 20_000), Duration::from_millis(30));
-    // No longer than it was under way.
-    assert_eq!(control.waited(at(100), at(115), 20_000), Duration::from_millis(15));
-    control.on_counters(at(200), &Counters { left: 0, waiting_bytes: 5_000, waiting_packets: 4 });
-    assert_eq!(control.waits(), Duration::from_millis(10));
-    let cake = Control { qdisc: CAKE, ..control };
-    assert_eq!((cake.waited(at(100), at(200), 20_000), cake.waits()), (Duration::ZERO, Duration::ZERO));
-}
-
-#[test]
-fn a_dry_run_s_choice_does_not_change_what_a_probe_waited() {
-    let mut control = control("fixed/rate=4Mbps", TBF, 8);
-    control.on_chosen(at(0), Rate::from_mbps(4), false);
-    assert_eq!((control.rate(), control.wants(at(1))), (Some(Rate::from_mbps(4)), None));
-    assert_eq!(control.waited(at(100), at(200), 20_000), Duration::from_millis(20));
+    let seen = |left, waiting_bytes| Counters { left, waiting_bytes, waiting_packets: 1 };
+    // Nothing waits: it leaves at once.
+    control.on_probe(at(10), 0, 100, &seen(0, 0));
+    assert_eq!(control.left_at(0), Some(at(10)));
+    // 900 bytes wait before the next, and 1000 bytes more before the third.
+    control.on_counters(at(20), &seen(100, 900));
+    control.on_probe(at(20), 1, 100, &seen(100, 900));
+    control.on_probe(at(20), 2, 100, &seen(100, 2_000));
+    assert_eq!(control.next_look(), at(22));
+    control.on_counters(at(22), &seen(600, 1_500));
+    assert_eq!(control.left_at(1), None);
+    // 500 of the 1000 bytes of these 2 ms.
+    control.on_counters(at(24), &seen(1_600, 600));
+    assert_eq!((control.left_at(1), control.left_at(2)), (Some(at(23)), None));
+    control.on_counters(at(26), &seen(2_200, 0));
+    assert_eq!((control.left_at(2), control.next_look()), (Some(at(26)), at(126)));
+    // Where flows are kept apart, it waits behind no data.
+    let mut cake = Control { qdisc: CAKE, ..control };
+    cake.on_probe(at(30), 3, 100, &seen(2_200, 50_000));
+    assert_eq!(cake.left_at(3), Some(at(30)));
 }
 
 #[test]
