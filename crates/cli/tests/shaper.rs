@@ -231,7 +231,7 @@ fn measured(document: &str) -> (f64, f64) {
 }
 
 #[test]
-fn a_shaper_that_follows_keeps_the_round_trip_below_that_of_none() {
+fn autorate_before_a_link_that_falls_keeps_the_round_trip_below_that_of_no_shaper() {
     let what = "kernel: a shaper before an emulated link";
     if !is_root() {
         brakelight_testkit::skip(what, "it needs root");
@@ -245,7 +245,7 @@ fn a_shaper_that_follows_keeps_the_round_trip_below_that_of_none() {
     let lines = scratch.path("lines");
     let script = format!(
         "tc qdisc replace dev brakelight0 root tbf rate 15mbit burst 3100 limit 30000 || exit 9
-        $1 shaper --device brakelight0 --up follow/base=10Mbps/safe=4Mbps/max=50Mbps \
+        $1 shaper --device brakelight0 --up autorate/min=2Mbps/base=10Mbps/max=50Mbps/pingers=1/ping_interval=50ms \
             --reflector $BRAKELIGHT_HOST --interval 1ms --format json --quiet > {lines} &
         shaper=$!
         {SEND}

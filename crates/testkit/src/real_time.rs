@@ -43,7 +43,7 @@ pub const REAL_TIME: &[RealTime] = &[
             "a_dry_run_changes_nothing",
             "a_qdisc_that_goes_ends_the_daemon_with_one_line",
             "what_cannot_be_shaped_is_refused_in_one_line_and_left_as_it_is",
-            "a_shaper_that_follows_keeps_the_round_trip_below_that_of_none",
+            "autorate_before_a_link_that_falls_keeps_the_round_trip_below_that_of_no_shaper",
         ],
         waits_for: "a daemon and this kernel's tbf in network namespaces, and 16 s of traffic over an emulated link, twice",
         bound: "120 s for each line; a delay is compared with one more than twice as long",

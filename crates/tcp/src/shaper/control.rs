@@ -78,12 +78,11 @@ pub struct Control {
     chosen: Option<Rate>,
     /// When the rate was set last.
     set_at: Time,
-    /// Probes that wait in the qdisc: the number of each, and the counter of bytes once it has left.
-    waiting: VecDeque<(u64, u64)>,
+    /// Probes that wait in the qdisc: the number of each, the counter of bytes once it has left, and when it
+    /// came.
+    waiting: VecDeque<(u64, u64, Time)>,
     /// When probes left it.
     left_at: VecDeque<(u64, Time)>,
-    /// The counter of bytes at the last look, as it was read.
-    counter: u64,
     tick: Time,
     /// When data last passed.
     busy: Time,
@@ -125,7 +124,6 @@ impl Control {
             set_at: Time::ZERO,
             waiting: VecDeque::new(),
             left_at: VecDeque::new(),
-            counter: counters.left,
             tick: if interval.is_zero() { Time::MAX } else { now + interval },
             busy: now,
             asleep: false,
@@ -185,7 +183,7 @@ impl Control {
         self.on_own_packet(size);
         if self.qdisc.fifo && counters.waiting_bytes > 0 {
             let ahead = u64::from(counters.waiting_bytes) + u64::from(size);
-            self.waiting.push_back((number, counters.left + ahead));
+            self.waiting.push_back((number, counters.left + ahead, now));
         } else {
             self.on_left(number, now);
         }
@@ -203,10 +201,10 @@ impl Control {
         self.left_at.iter().rev().find(|(other, _)| *other == number).map(|(_, at)| *at)
     }
 
-    /// The counters were read.
+    /// The counters were read, not before `now`.
     pub fn on_counters(&mut self, now: Time, counters: &Counters) {
         let before = self.last;
-        self.see_probes(before.at, now, counters.left);
+        self.see_probes(before.at, counters.left);
         let left = counters.left.saturating_sub(self.first);
         // Probes that have not left yet, or smaller ones than it was told of, hide no data of later.
         self.own = self.own.min(left.saturating_sub(before.departed));
@@ -242,16 +240,16 @@ impl Control {
         }
     }
 
-    /// Notes which probes have left between two looks: data leaves evenly.
-    fn see_probes(&mut self, before: Time, now: Time, counter: u64) {
-        let bytes = counter.saturating_sub(self.counter);
-        while let Some((number, mark)) = self.waiting.front().copied().filter(|(_, mark)| *mark <= counter) {
+    /// Notes which probes have left since the look before, and takes them to have left right after it. A round
+    /// trip that is too long for once does less harm than one that is too short, which all others are
+    /// compared with.
+    fn see_probes(&mut self, before: Time, counter: u64) {
+        while let Some((number, _, came)) =
+            self.waiting.front().copied().filter(|(_, mark, _)| *mark <= counter)
+        {
             self.waiting.pop_front();
-            let share = mark.saturating_sub(self.counter) as f64 / bytes.max(1) as f64;
-            let passed = Duration::from_secs_f64(now.since(before).as_secs_f64() * share.min(1.0));
-            self.on_left(number, before + passed);
+            self.on_left(number, before.max(came));
         }
-        self.counter = counter;
     }
 
     /// The setter acts at a time between two looks.

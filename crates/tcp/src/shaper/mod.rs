@@ -283,8 +283,8 @@ impl Daemon {
     fn look(&mut self) -> Result<(), Error> {
         for index in 0..self.ways.len() {
             if self.ways[index].control.next_look() <= self.now() {
-                let standing = self.ways[index].qdisc.look()?;
                 let now = self.now();
+                let standing = self.ways[index].qdisc.look()?;
                 self.ways[index].control.on_counters(now, &counters(&standing));
             }
         }

@@ -219,11 +219,11 @@ fn a_probe_has_left_once_what_waited_before_it_has() {
     assert_eq!(control.next_look(), at(22));
     control.on_counters(at(22), &seen(600, 1_500));
     assert_eq!(control.left_at(1), None);
-    // 500 of the 1000 bytes of these 2 ms.
+    // Some time within these 2 ms: at the earliest.
     control.on_counters(at(24), &seen(1_600, 600));
-    assert_eq!((control.left_at(1), control.left_at(2)), (Some(at(23)), None));
+    assert_eq!((control.left_at(1), control.left_at(2)), (Some(at(22)), None));
     control.on_counters(at(26), &seen(2_200, 0));
-    assert_eq!((control.left_at(2), control.next_look()), (Some(at(26)), at(126)));
+    assert_eq!((control.left_at(2), control.next_look()), (Some(at(24)), at(126)));
     // Where flows are kept apart, it waits behind no data.
     let mut cake = Control { qdisc: CAKE, ..control };
     cake.on_probe(at(30), 3, 100, &seen(2_200, 50_000));
