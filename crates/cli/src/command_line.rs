@@ -13,7 +13,7 @@ use crate::{advise, arena, arguments, attack, distribution, evaluate, program, s
 #[cfg(not(target_os = "linux"))]
 use crate::linux_only::{
     AnyArguments as Client, AnyArguments as Emulate, AnyArguments as Parity, AnyArguments as Router,
-    AnyArguments as Server, AnyArguments as Tcp,
+    AnyArguments as Server, AnyArguments as Shaper, AnyArguments as Tcp,
 };
 #[cfg(target_os = "linux")]
 use crate::{
@@ -21,6 +21,7 @@ use crate::{
     parity::Parity,
     perf::arguments::{Client, Server},
     router::Command as Router,
+    shaper::Shaper,
     tcp::arguments::Command as Tcp,
 };
 
@@ -102,6 +103,8 @@ pub enum Command {
     /// Make this machine an ABC router, with eBPF programs around a shaper or a kernel module
     #[cfg_attr(target_os = "linux", command(subcommand))]
     Router(Router),
+    /// Set the rate of the shaper before a link that moves, by what a router sees of the link
+    Shaper(Box<Shaper>),
     /// Be both ends of a scenario's QUIC flows, for `run --on emulator --host quinn` to start
     #[cfg(target_os = "linux")]
     #[command(hide = true)]

@@ -8,7 +8,7 @@
 //! | [`compare`], [`run`], [`reproduce`], [`evaluate`], [`arena`] | one command each: runs |
 //! | [`mod@sweep`], [`attack`], [`parity`] | the same |
 //! | [`list`], [`schema`], [`trace`], [`stability`], [`mod@bench`] | one command each: tools |
-//! | [`perf`], [`emulate`], [`tcp`], [`router`] | one command each: real packets |
+//! | [`perf`], [`emulate`], [`tcp`], [`router`], [`shaper`] | one command each: real packets |
 //! | [`distribution`] | what packages install beside the command: completions and manual pages |
 //! | [`host`] | who the hosts are |
 //! | [`emulated`], [`quinn_hosts`] | scenarios on the emulator; the process there that has the QUIC flows |
@@ -55,6 +55,8 @@ pub mod reproduce;
 pub mod router;
 pub mod run;
 pub mod schema;
+#[cfg(target_os = "linux")]
+pub mod shaper;
 pub mod stability;
 pub mod sweep;
 #[cfg(target_os = "linux")]
@@ -198,6 +200,8 @@ fn dispatch(registry: &Registry, cli: &Cli) -> Result<(), Failure> {
         #[cfg(target_os = "linux")]
         Command::Router(command) => router::execute(command),
         #[cfg(target_os = "linux")]
+        Command::Shaper(arguments) => shaper::execute(arguments),
+        #[cfg(target_os = "linux")]
         Command::QuinnHosts(arguments) => quinn_hosts::execute(registry, arguments),
         #[cfg(not(target_os = "linux"))]
         Command::PerfServer(_) => Err(linux_only::refuse("perf-server")),
@@ -211,6 +215,8 @@ fn dispatch(registry: &Registry, cli: &Cli) -> Result<(), Failure> {
         Command::Tcp(_) => Err(linux_only::refuse("tcp")),
         #[cfg(not(target_os = "linux"))]
         Command::Router(_) => Err(linux_only::refuse("router")),
+        #[cfg(not(target_os = "linux"))]
+        Command::Shaper(_) => Err(linux_only::refuse("shaper")),
         Command::Completions(arguments) => distribution::completions(arguments),
         Command::Man(arguments) => distribution::man(arguments),
     }

@@ -5,6 +5,7 @@
 //! | [`settings`] | requests and results as plain data |
 //! | [`doctor`] | what this kernel can do, and what to do where it cannot |
 //! | [`qdisc`] | the router as a kernel module, `kmod/`: installing, querying and removing the qdisc |
+//! | [`shaper`] | rate setters on a real device: a daemon that sets the rate of a `cake` or `tbf` |
 //! | `bpf` | with the feature `bpf`: loading, listing and removing the programs |
 //!
 //! The programs are in `bpf/`: C that clang compiles for the BPF target, and whose arithmetic the tests
@@ -15,6 +16,7 @@ pub mod doctor;
 pub mod error;
 pub mod qdisc;
 pub mod settings;
+pub mod shaper;
 
 #[cfg(feature = "bpf")]
 pub mod bpf;

@@ -36,6 +36,19 @@ pub const REAL_TIME: &[RealTime] = &[
         bound: "120 s for each event; counts and orders are compared",
     },
     RealTime {
+        file: "crates/cli/tests/shaper.rs",
+        tests: &[
+            "a_rate_is_set_on_a_tbf_and_given_back_at_the_end",
+            "a_daemon_that_is_killed_leaves_its_last_rate",
+            "a_dry_run_changes_nothing",
+            "a_qdisc_that_goes_ends_the_daemon_with_one_line",
+            "what_cannot_be_shaped_is_refused_in_one_line_and_left_as_it_is",
+            "autorate_before_a_link_that_falls_keeps_the_round_trip_below_that_of_no_shaper",
+        ],
+        waits_for: "a daemon and this kernel's tbf in network namespaces, and 16 s of traffic over an emulated link, twice",
+        bound: "120 s for each line; a delay is compared with one more than twice as long",
+    },
+    RealTime {
         file: "crates/quic/tests/silent_path.rs",
         tests: &[
             "a_client_that_hears_late_of_its_end_hears_the_reason",
@@ -383,6 +396,13 @@ const ASIDE: &[(&str, &[&str])] = &[
         ],
     ),
     ("crates/cli/tests/kernel_tcp.rs", &["the_example_of_a_unit_is_one"]),
+    (
+        "crates/cli/tests/shaper.rs",
+        &[
+            "the_init_script_of_openwrt_starts_what_its_configuration_says",
+            "the_example_of_a_unit_is_one_that_the_command_takes",
+        ],
+    ),
     (
         "crates/sim/src/outside/tests.rs",
         &[

@@ -58,6 +58,10 @@ const COMMANDS: &[(&[&str], &[&str])] = &[
         &["--rate", "--parent", "--buffer", "--token-limit", "--x", "--encoding"],
     ),
     (
+        &["shaper", "--device", "no such device"],
+        &["--up", "--down", "--down-device", "--reflector", "--interval"],
+    ),
+    (
         &["emulate", "--seed", "none"],
         &[
             "--up",

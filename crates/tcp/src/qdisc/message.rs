@@ -29,11 +29,11 @@ const ERROR_WORDS: u16 = 1;
 const NESTED: u16 = 0x8000;
 const TYPE: u16 = 0x3fff;
 
-const KIND: u16 = 1;
-const OPTIONS: u16 = 2;
-const STATS2: u16 = 7;
-const STATS_BASIC: u16 = 1;
-const STATS_QUEUE: u16 = 3;
+pub(super) const KIND: u16 = 1;
+pub(super) const OPTIONS: u16 = 2;
+pub(super) const STATS2: u16 = 7;
+pub(super) const STATS_BASIC: u16 = 1;
+pub(super) const STATS_QUEUE: u16 = 3;
 const STATS_APP: u16 = 4;
 
 const RATE64: u16 = 2;
@@ -75,16 +75,30 @@ pub(super) fn request(
     parent: u32,
     options: Option<&[u8]>,
 ) -> Vec<u8> {
+    let attributes = options.map(|options| [&attribute(KIND, b"abc\0"), options].concat());
+    let place = Place { device, handle: 0, parent };
+    request_at(kind, flags, sequence, &place, &attributes.unwrap_or_default())
+}
+
+/// Which qdisc a message is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    /// Index of the device.
+    pub(super) device: i32,
+    /// The qdisc's number; 0 for whichever stands there.
+    pub(super) handle: u32,
+    pub(super) parent: u32,
+}
+
+/// A request about the qdisc at `place`, with attributes.
+pub(super) fn request_at(kind: u16, flags: u16, sequence: u32, place: &Place, attributes: &[u8]) -> Vec<u8> {
     // struct tcmsg: family and padding, device, handle, parent, info
     let mut body = vec![0; 4];
-    body.extend(device.to_ne_bytes());
+    body.extend(place.device.to_ne_bytes());
+    body.extend(place.handle.to_ne_bytes());
+    body.extend(place.parent.to_ne_bytes());
     body.extend(0_u32.to_ne_bytes());
-    body.extend(parent.to_ne_bytes());
-    body.extend(0_u32.to_ne_bytes());
-    if let Some(options) = options {
-        body.extend(attribute(KIND, b"abc\0"));
-        body.extend(options);
-    }
+    body.extend(attributes);
     let length = u32::try_from(16 + body.len()).unwrap_or(u32::MAX);
     let mut message = length.to_ne_bytes().to_vec();
     message.extend(kind.to_ne_bytes());
@@ -148,7 +162,7 @@ fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     })
 }
 
-fn find(bytes: &[u8], kind: u16) -> Option<&[u8]> {
+pub(super) fn find(bytes: &[u8], kind: u16) -> Option<&[u8]> {
     attributes(bytes).find(|(found, _)| *found == kind).map(|(_, value)| value)
 }
 
@@ -156,19 +170,19 @@ fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_ne_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
 }
 
-fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+pub(super) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
 }
 
-fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+pub(super) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
 }
 
 /// What the kernel answers.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Answer {
-    /// A qdisc of kind `abc`.
-    Abc(Box<Abc>),
+pub(super) enum Answer<T> {
+    /// A qdisc of the kind that was asked for.
+    Qdisc(Box<T>),
     /// Done, or refused: the error's number and the kernel's own words.
     End(i32, Option<String>),
     /// Anything else.
@@ -186,8 +200,18 @@ pub(super) struct Abc {
     pub(super) counts: Counts,
 }
 
-/// The answers with that sequence number in what was received at once.
-pub(super) fn answers(mut bytes: &[u8], sequence: u32) -> Vec<Answer> {
+/// The answers with that sequence number in what was received at once, about qdiscs of kind `abc`.
+#[cfg(any(test, fuzzing))]
+pub(super) fn answers(bytes: &[u8], sequence: u32) -> Vec<Answer<Abc>> {
+    answers_of(bytes, sequence, abc)
+}
+
+/// The same, where `read` reads a qdisc from `struct tcmsg` and attributes.
+pub(super) fn answers_of<T>(
+    mut bytes: &[u8],
+    sequence: u32,
+    read: impl Fn(&[u8]) -> Option<T>,
+) -> Vec<Answer<T>> {
     let mut answers = Vec::new();
     while let Some(length) = u32_at(bytes, 0).map(|length| length as usize) {
         let Some(body) = bytes.get(16..length) else { break };
@@ -196,7 +220,7 @@ pub(super) fn answers(mut bytes: &[u8], sequence: u32) -> Vec<Answer> {
             answers.push(match u16_at(bytes, 4) {
                 Some(ERROR) => end(body, flags),
                 Some(DONE) => end(body, 0),
-                Some(NEW) => abc(body).map_or(Answer::Other, |abc| Answer::Abc(Box::new(abc))),
+                Some(NEW) => read(body).map_or(Answer::Other, |qdisc| Answer::Qdisc(Box::new(qdisc))),
                 _ => Answer::Other,
             });
         }
@@ -205,7 +229,7 @@ pub(super) fn answers(mut bytes: &[u8], sequence: u32) -> Vec<Answer> {
     answers
 }
 
-fn end(body: &[u8], flags: u16) -> Answer {
+fn end<T>(body: &[u8], flags: u16) -> Answer<T> {
     let error = u32_at(body, 0).map_or(0, |error| (error as i32).wrapping_neg());
     // The error, the request's header, attributes.
     let words = body
@@ -216,7 +240,8 @@ fn end(body: &[u8], flags: u16) -> Answer {
     Answer::End(error, words)
 }
 
-fn abc(body: &[u8]) -> Option<Abc> {
+/// Reads a qdisc of kind `abc`.
+pub(super) fn abc(body: &[u8]) -> Option<Abc> {
     let attributes = body.get(20..)?;
     if find(attributes, KIND)? != b"abc\0" {
         return None;
@@ -315,7 +340,7 @@ mod tests {
     #[test]
     fn what_is_sent_is_what_is_read() {
         let read = answers(&described(&some_settings(), 9), 7);
-        let [Answer::Abc(abc)] = read.as_slice() else { panic!("{read:?}") };
+        let [Answer::Qdisc(abc)] = read.as_slice() else { panic!("{read:?}") };
         assert_eq!((abc.device, abc.parent), (3, 0xffff_ffff));
         assert_eq!(abc.settings, QdiscSettings { eta: (0.98 * ONE).round() / ONE, ..some_settings() });
         assert_eq!((abc.counts.drops, abc.counts.ce, abc.counts.capacity_bps), (9, 9, 72));
@@ -383,8 +408,8 @@ mod tests {
         let mut body = (-22_i32).to_ne_bytes().to_vec();
         body.extend([0; 16]);
         body.extend(attribute(ERROR_WORDS, b"abc: no\0"));
-        assert_eq!(end(&body, HAS_ATTRIBUTES), Answer::End(22, Some("abc: no".into())));
-        assert_eq!(end(&body, 0), Answer::End(22, None));
+        assert_eq!(end::<Abc>(&body, HAS_ATTRIBUTES), Answer::End(22, Some("abc: no".into())));
+        assert_eq!(end::<Abc>(&body, 0), Answer::End(22, None));
     }
 
     proptest! {

@@ -7,6 +7,7 @@
 #[cfg(all(test, feature = "bpf"))]
 pub(crate) mod differential;
 mod message;
+mod rate;
 mod shown;
 
 use std::io;
@@ -15,6 +16,7 @@ use std::time::Duration;
 use message::{ACK, Answer, CREATE, DELETE, DUMP, GET, NEW, REPLACE, REQUEST};
 use netlink_sys::protocols::NETLINK_ROUTE;
 use netlink_sys::{Socket, SocketAddr};
+pub use rate::{RateQdisc, ShapingKind, Standing};
 use serde::Serialize;
 pub use shown::{Activity, class, class_name};
 
@@ -241,18 +243,25 @@ impl Rtnetlink {
         Ok(Rtnetlink { socket, sequence: 0 })
     }
 
-    /// Sends a request and hands over answers until the last.
-    fn ask(
+    /// Returns the number of the next request.
+    fn next(&mut self) -> u32 {
+        self.sequence += 1;
+        self.sequence
+    }
+
+    /// Sends a request and hands over answers until the last, as `read` reads them.
+    fn ask<T>(
         &mut self,
         message: &[u8],
-        mut each: impl FnMut(message::Abc),
+        read: impl Fn(&[u8]) -> Option<T>,
+        mut each: impl FnMut(T),
     ) -> io::Result<(i32, Option<String>)> {
         self.socket.send(message, 0)?;
         loop {
             let (received, _) = self.socket.recv_from_full()?;
-            for answer in message::answers(&received, self.sequence) {
+            for answer in message::answers_of(&received, self.sequence, &read) {
                 match answer {
-                    Answer::Abc(abc) => each(*abc),
+                    Answer::Qdisc(qdisc) => each(*qdisc),
                     Answer::End(error, words) => return Ok((error, words)),
                     Answer::Other => {}
                 }
@@ -272,7 +281,8 @@ impl Rtnetlink {
         self.sequence += 1;
         let flags = REQUEST | ACK | flags;
         let message = message::request(kind, flags, self.sequence, device, parent, Some(options));
-        let (error, words) = self.ask(&message, |_| ()).map_err(|error| Error::kernel(what, error))?;
+        let (error, words) =
+            self.ask(&message, message::abc, |_| ()).map_err(|error| Error::kernel(what, error))?;
         if error == 0 {
             return Ok(());
         }
@@ -292,7 +302,7 @@ impl Rtnetlink {
         self.sequence += 1;
         let message = message::request(GET, REQUEST | DUMP, self.sequence, 0, 0, None);
         let mut found = Vec::new();
-        let end = self.ask(&message, |abc| found.push(abc));
+        let end = self.ask(&message, message::abc, |abc| found.push(abc));
         match end.map_err(|error| Error::kernel("listing qdiscs", error))? {
             (0, _) => Ok(found),
             (error, words) => {
