@@ -150,7 +150,7 @@ def dataset(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     made = bl.arena.dataset(os.path.join(folder, "steps.parquet"), ["cubic", "copa"], rounds=2)
     >>> made.episodes, made.card.name
-    (10, 'steps.md')
+    (6, 'steps.md')
 
     Args:
         path: where to write, ending in ``.parquet``. The card has the same name and ends in ``.md``.

@@ -1,4 +1,4 @@
-"""Trains with Stable-Baselines3's PPO in eight environments at once, and says what it gained.
+"""Trains with Stable-Baselines3's PPO, without wrappers, and says what it gained.
 
     pip install "./python[envs]" stable-baselines3
     python python/examples/sb3.py [STEPS]
@@ -12,33 +12,25 @@ import time
 import gymnasium
 from stable_baselines3 import PPO
 from stable_baselines3.common.evaluation import evaluate_policy
-from stable_baselines3.common.vec_env import VecMonitor
 
-from brakelight.envs import Links, SB3VecEnv
+from brakelight.envs import Links
 
 LINKS = Links(rate=("1Mbps", "12Mbps"), rtt=("10ms", "100ms"), hold=("0.2s", "4s"))
 
 
-ENVIRONMENTS = 8
-
-
-def environments(seed: int) -> VecMonitor:
-    """Return environments whose episodes follow from ``seed``."""
-    envs = gymnasium.make_vec(
-        "brakelight/CongestionControl-v1", num_envs=ENVIRONMENTS, links=LINKS, steps=200
-    )
-    made = VecMonitor(SB3VecEnv(envs))
-    made.seed(seed)
-    return made
+def environment(seed: int) -> gymnasium.Env:
+    """Return an environment whose episodes follow from ``seed``."""
+    env = gymnasium.make("brakelight/CongestionControl-v0", links=LINKS, steps=200)
+    env.reset(seed=seed)
+    return env
 
 
 def main(steps: int) -> None:
     """Train, and print the mean reward of a step on links that were held back, before and after."""
-    steps_each = 1024 // ENVIRONMENTS
-    agent = PPO("MlpPolicy", environments(1), seed=1, n_steps=steps_each, batch_size=256, gamma=0.95, device="cpu")
+    agent = PPO("MlpPolicy", environment(1), seed=1, n_steps=1024, batch_size=256, gamma=0.95, device="cpu")
 
     def reward() -> float:
-        mean, _ = evaluate_policy(agent, environments(1_000_000), n_eval_episodes=24)
+        mean, _ = evaluate_policy(agent, environment(1_000_000), n_eval_episodes=20, warn=False)
         return float(mean) / 200
 
     before, begin = reward(), time.perf_counter()

@@ -274,6 +274,16 @@ def sb3(monkeypatch: pytest.MonkeyPatch) -> Any:
     sys.modules.pop("brakelight.envs.sb3", None)
 
 
+def test_without_stable_baselines_its_vector_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "stable_baselines3", None)
+    monkeypatch.delitem(sys.modules, "brakelight.envs.sb3", raising=False)
+    import brakelight.envs.sb3 as module
+
+    with pytest.raises(ImportError, match="this needs stable_baselines3: `pip install stable-baselines3`"):
+        module.SB3VecEnv(gymnasium.make_vec(NORMALIZED, num_envs=2))
+    sys.modules.pop("brakelight.envs.sb3", None)
+
+
 def test_stable_baselines_gets_a_vector_of_its_kind(sb3: Any) -> None:
     envs = sb3(gymnasium.make_vec(NORMALIZED, num_envs=3, preset="aurora", steps=4))
     assert (envs.num_envs, envs.action_space.shape, envs.render_mode) == (3, (1,), None)

@@ -2,7 +2,7 @@
 
 >>> import gymnasium
 >>> import brakelight.envs
->>> env = gymnasium.make("brakelight/CongestionControl-v0", preset="aurora")
+>>> env = gymnasium.make("brakelight/CongestionControl-v1", preset="aurora")
 >>> observation, info = env.reset(seed=1)
 >>> observation, reward, terminated, truncated, info = env.step(env.action_space.sample())
 >>> observation.shape, terminated
@@ -10,7 +10,7 @@
 
 Many at once, in threads, by one call:
 
->>> envs = gymnasium.make_vec("brakelight/CongestionControl-v0", num_envs=8)
+>>> envs = gymnasium.make_vec("brakelight/CongestionControl-v1", num_envs=8)
 >>> observations, infos = envs.reset(seed=1)
 >>> observations.shape
 (8, 32)

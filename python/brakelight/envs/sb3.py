@@ -1,4 +1,4 @@
-"""Many environments for Stable-Baselines3. Only this module imports it."""
+"""Many environments for Stable-Baselines3. Only this module imports it, if it is installed."""
 
 from __future__ import annotations
 
@@ -6,14 +6,24 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from stable_baselines3.common.vec_env import VecEnv  # pyright: ignore[reportMissingImports]
 
 from brakelight._arguments import refused
 from brakelight._brakelight import RunError
 from brakelight.envs.congestion import CongestionControlVectorEnv
 
 
-class SB3VecEnv(VecEnv):
+def _base() -> Any:
+    try:
+        from stable_baselines3.common.vec_env import VecEnv  # pyright: ignore[reportMissingImports]
+    except ImportError:
+        return object
+    return VecEnv
+
+
+_VecEnv: Any = _base()
+
+
+class SB3VecEnv(_VecEnv):
     """A vector of environments as Stable-Baselines3 takes it: all are stepped in threads, by one call.
 
     A step at which an episode ends returns the first observation of the next, and the last one of the old as
@@ -32,8 +42,11 @@ class SB3VecEnv(VecEnv):
             envs: what ``gymnasium.make_vec`` makes of ``brakelight/CongestionControl``.
 
         Raises:
+            ImportError: if Stable-Baselines3 is not installed.
             InputError: if it is something else.
         """
+        if _VecEnv is object:
+            raise ImportError("this needs stable_baselines3: `pip install stable-baselines3`")
         if not isinstance(envs, CongestionControlVectorEnv):
             raise refused("envs", envs, "what `gymnasium.make_vec` makes of `brakelight/CongestionControl-v1`")
         self.envs = envs
