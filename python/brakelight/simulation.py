@@ -9,7 +9,7 @@ from typing import Any
 from brakelight import _brakelight
 from brakelight._arguments import Time, number, seconds
 from brakelight._brakelight import FlowView, InputError, LinkView
-from brakelight.results import Result
+from brakelight.results import Result, Rows
 from brakelight.scenario import Scenario
 from brakelight.scenario import scenario as _scenario
 
@@ -116,6 +116,24 @@ class Simulation:
     def links(self) -> list[LinkView]:
         """Return every link as it stands, by number."""
         return self._run.links()
+
+    def packets(self) -> Rows:
+        """Return the packets that are on their way, a row each, element by element.
+
+        Libraries that know Arrow take the table without a copy. ``link`` is empty in elements that are none, such
+        as delays; ``number`` is that of the transmission, None of what is no data; ``mark`` is what routers said:
+        ``none``, ``accelerate``, ``brake`` or ``ce``.
+
+        >>> import brakelight as bl
+        >>> link, flow = bl.Link("cell", rate="12Mbps"), bl.Flow("main", controller="cubic", rtt="40ms", path=["cell"])
+        >>> simulation = bl.Simulation(bl.Scenario(duration="5s", link=[link], flow=[flow]))
+        >>> simulation.advance(1.0)
+        >>> packets = simulation.packets()
+        >>> waiting = [packet for packet in packets if packet["link"] == "cell"]
+        >>> len(waiting) >= simulation.link("cell").queue_packets > 0
+        True
+        """
+        return Rows(self._run.packets())
 
     def capacity_between(self, link: int | str, start: float | Time, stop: float | Time) -> int:
         """Return the bytes that a link can carry in ``start <= t < stop``, used or not; it may lie ahead."""

@@ -13,15 +13,17 @@ use crate::scenario::Scenario;
 use crate::work::{Interruptible, watched};
 
 /// A name of the module, which has checked it.
-fn level(name: &str) -> Level {
+pub fn level(name: &str) -> Level {
     if name == Level::Full.name() { Level::Full } else { Level::Quick }
 }
 
-fn known(set: &str) -> RoundSet {
+/// Returns the rounds of a name that the module has checked.
+pub fn known(set: &str) -> RoundSet {
     if set == RoundSet::Train.name() { RoundSet::Train } else { RoundSet::Validation }
 }
 
-fn candidate(algorithms: &Algorithms, text: &str, digest: Option<String>) -> PyResult<Candidate> {
+/// Reads a sender; the digest of its source is given where it is a class in Python.
+pub fn candidate(algorithms: &Algorithms, text: &str, digest: Option<String>) -> PyResult<Candidate> {
     let candidate = Candidate::parse(&algorithms.registry, text).map_err(of_lab)?;
     Ok(Candidate { digest: digest.or(candidate.digest), ..candidate })
 }

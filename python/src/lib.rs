@@ -5,7 +5,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`lab`] | compare, run, sweep, attack, reproduce, lists of what there is |
-//! | [`arena`] | contests of senders |
+//! | [`arena`], [`dataset`] | contests of senders; what they saw and did, to learn from |
 //! | [`scenario`], [`trace`] | what is run |
 //! | [`simulation`] | a run that is stepped |
 //! | [`table`], [`frame`] | results: rows, and columns for Arrow |
@@ -23,6 +23,7 @@
 mod arena;
 mod command;
 mod controller;
+mod dataset;
 mod dial;
 mod environment;
 mod error;
@@ -54,6 +55,8 @@ mod _brakelight {
     use super::controller::{
         AckInfo, ConnectionInfo, IdleInfo, LossInfo, PacketRecord, SendInfo, TimeoutInfo,
     };
+    #[pymodule_export]
+    use super::dataset::arena_dataset;
     #[pymodule_export]
     use super::dial::Dial;
     #[pymodule_export]

@@ -3,18 +3,22 @@
 use std::collections::BTreeMap;
 
 use brakelight::core::controller::RecoveryState;
+use brakelight::core::ecn::Mark;
 use brakelight::core::packet::Direction;
 use brakelight::core::path::elements::Order;
 use brakelight::core::time::Time;
 use brakelight::core::units::{Bytes, Rate};
+use brakelight::lab;
+use brakelight::lab::frame::{Column, Values};
 use brakelight::lab::jobs::JobOutcome;
 use brakelight::lab::run::table;
-use brakelight::sim::{self, FlowPhase};
+use brakelight::sim::{self, FlowPhase, PacketView};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::error::{InputError, RunError, failed, input};
+use crate::error::{InputError, RunError, failed, input, of_lab};
+use crate::frame::Frame;
 use crate::quantity::{in_seconds, seconds, since_start, time};
 use crate::scenario::Scenario;
 use crate::table::Table;
@@ -305,6 +309,56 @@ impl Simulation {
             return Err(InputError::new_err(format!("start = `{start}` is after stop = `{stop}`")));
         }
         Ok(self.run()?.capacity_between(link, from, to).unwrap_or_default().0)
+    }
+
+    /// The packets that are on their way, a row each.
+    fn packets(&self) -> PyResult<Frame> {
+        let run = self.run()?;
+        let mut packets = Vec::new();
+        run.for_each_packet(&mut |packet| packets.push(*packet));
+        let flows: Vec<String> = run.flows().map(|flow| flow.name).collect();
+        let links: Vec<String> = run.links().map(|link| link.name).collect();
+        let text = |name: &str, value: &dyn Fn(&PacketView) -> String| Column {
+            name: name.into(),
+            values: Values::Text(packets.iter().map(value).collect()),
+        };
+        let count = |name: &str, value: &dyn Fn(&PacketView) -> u64| Column {
+            name: name.into(),
+            values: Values::Count(packets.iter().map(value).collect()),
+        };
+        let number = |name: &str, value: &dyn Fn(&PacketView) -> Option<f64>| Column {
+            name: name.into(),
+            values: Values::Number(packets.iter().map(value).collect()),
+        };
+        let named = |names: &[String], place: usize| names.get(place).cloned().unwrap_or_default();
+        let columns = vec![
+            count("packet", &|packet| packet.id.0),
+            text("flow", &|packet| named(&flows, packet.flow)),
+            text("link", &|packet| named(&links, packet.element)),
+            count("element", &|packet| packet.element as u64),
+            text("direction", &|packet| match packet.direction {
+                Direction::Forward => "forward".into(),
+                Direction::Reverse => "reverse".into(),
+            }),
+            Column {
+                name: "is_data".into(),
+                values: Values::Flag(packets.iter().map(|packet| packet.is_data).collect()),
+            },
+            number("number", &|packet| packet.number.map(f64::from)),
+            text("mark", &|packet| {
+                let mark = match packet.mark {
+                    Mark::None => "none",
+                    Mark::Accelerate => "accelerate",
+                    Mark::Brake => "brake",
+                    Mark::Ce => "ce",
+                };
+                mark.into()
+            }),
+            count("size_bytes", &|packet| packet.size.0),
+            number("sent_at_s", &|packet| Some(since_start(packet.sent_at))),
+            number("queued_ms", &|packet| Some(in_seconds(packet.queued) * 1e3)),
+        ];
+        Frame::of(&lab::frame::Frame::new(columns).map_err(of_lab)?)
     }
 
     #[getter]

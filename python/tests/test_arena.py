@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 import subprocess
 import sys
@@ -104,3 +105,109 @@ def test_a_module_that_traps_has_the_least_of_its_rounds(tmp_path: Path) -> None
     assert all("traps.wasm: `on_ack`: " in round["failed"] for round in contest.candidates[0].rounds)
     with pytest.raises(bl.RunError, match="traps.wasm: `on_ack`: "):
         bl.run(bl.arena.scenarios(str(module))[0])
+
+
+def test_a_data_set_has_the_same_bytes_twice_and_a_card(tmp_path: Path) -> None:
+    made = [bl.arena.dataset(tmp_path / name / "steps.parquet", ["cubic", Still], rounds=3) for name in folders(tmp_path)]
+    one, other = made
+    assert one.path.read_bytes() == other.path.read_bytes() and one.card.read_text() == other.card.read_text()
+    assert one.digest == hashlib.sha256(one.path.read_bytes()).hexdigest()
+    # Alone, so many flows, beside another: of both controllers.
+    card = one.card.read_text()
+    digest = hashlib.sha256(inspect.getsource(Still).encode()).hexdigest()
+    for said in (one.digest, one.set_id, f"- `still (class with SHA-256 {digest})`", "Apache-2.0 OR MIT", "rounds=3"):
+        assert said in card
+    polars = pytest.importorskip("polars")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    table = polars.read_parquet(one.path)
+    assert (len(table), table["episode"].n_unique()) == (one.rows, one.episodes)
+    for column in table.columns:
+        assert f"| `{column}` |" in card
+    assert len(table.columns) == card.count("\n| `") and table["controller"].unique().sort().to_list() == ["cubic", "still"]
+    metadata = parquet.read_schema(one.path).metadata
+    assert metadata[b"brakelight.set_id"].decode() == one.set_id
+    assert json.loads(metadata[b"brakelight.units"])["rtt_ms"] == "ms"
+    assert json.loads(metadata[b"brakelight.specification"])["preset"] == "default"
+    ends = table.filter(polars.col("action").is_null())
+    assert len(ends) == one.episodes == table["truncated"].sum() and not table["terminated"].any()
+    assert table["action"].drop_nulls().abs().max() <= 1 and ends["reward"].is_null().all()
+
+
+def folders(tmp_path: Path) -> list[str]:
+    names = ["one", "other"]
+    for name in names:
+        (tmp_path / name).mkdir()
+    return names
+
+
+def test_the_senders_of_a_data_set_send_what_they_send_unwatched(tmp_path: Path) -> None:
+    polars = pytest.importorskip("polars")
+    made = bl.arena.dataset(tmp_path / "steps.parquet", ["bbr3", "copa"], rounds=3, set="validation")
+    table = polars.read_parquet(made.path)
+    assert table["delivered_packets"].sum() > 100_000
+    for controller in ("bbr3", "copa"):
+        scenarios = bl.arena.scenarios(controller, set="validation")[:3]
+        for number, scenario in enumerate(scenarios, start=1):
+            own = table.filter((polars.col("controller") == controller) & (polars.col("round") == number))
+            for (flow,), rows in own.group_by("flow", maintain_order=True):
+                plain = bl.Simulation(scenario)
+                plain.advance(rows["time_s"][-1])
+                view = plain.flow(flow)
+                assert view.cwnd == rows["cwnd_bytes"][-1]
+                assert view.delivered_packets == rows["delivered_packets"].sum()
+                assert view.sent_packets == rows["sent_packets"].sum()
+                assert view.min_rtt_s is None or view.min_rtt_s * 1e3 >= rows["propagation_rtt_ms"][0]
+                rate = plain.capacity_between(0, rows["time_s"][-2], rows["time_s"][-1]) * 8e-3 / rows["interval_ms"][-1]
+                assert rows["capacity_mbps"][-1] == pytest.approx(rate, rel=1e-4)
+
+
+def test_episodes_are_those_of_minari_s_buffers(tmp_path: Path) -> None:
+    np = pytest.importorskip("numpy")
+    polars = pytest.importorskip("polars")
+    pytest.importorskip("pyarrow")
+    made = bl.arena.dataset(tmp_path / "steps.parquet", ["cubic", "vegas"], rounds=2)
+    table = polars.read_parquet(made.path)
+    episodes = list(bl.arena.episodes(made.path, history=3))
+    keys = ["id", "seed", "options", "observations", "actions", "rewards", "terminations", "truncations", "infos"]
+    assert len(episodes) == made.episodes and all(list(episode) == keys for episode in episodes)
+    observed = [name for name in table.columns if name.startswith("observation_")]
+    for episode in episodes:
+        rows = table.filter(polars.col("episode") == episode["id"])
+        steps = len(rows) - 1
+        assert episode["observations"].shape == (steps + 1, 24) and episode["actions"].shape == (steps, 1)
+        assert episode["observations"].dtype == episode["actions"].dtype == np.float32
+        assert episode["observations"][0, :16].tolist() == [0.0] * 16
+        newest = rows.select(observed).to_numpy().astype(np.float32)
+        assert (episode["observations"][:, 16:] == newest).all()
+        assert (episode["observations"][2:, :8] == newest[:-2]).all()
+        assert episode["rewards"].tolist() == rows["reward"][:-1].to_list()
+        assert episode["truncations"].tolist() == [False] * (steps - 1) + [True] and not episode["terminations"].any()
+        assert len(episode["infos"]["rtt_ms"]) == steps + 1
+        assert episode["options"]["controller"] == rows["controller"][0]
+
+
+def test_wrong_arguments_of_a_data_set_are_refused_by_name(tmp_path: Path) -> None:
+    good = tmp_path / "steps.parquet"
+    for arguments, words in (
+        ({"path": 3}, "path = `3`: valid is a path that ends in `.parquet`"),
+        ({"path": tmp_path / "steps.csv"}, "path = .*: valid is a path that ends in `.parquet`"),
+        ({"controllers": 3}, "controllers = `3`: valid is a sender"),
+        ({"controllers": []}, "controllers = .*: valid is one or more senders"),
+        ({"controllers": "nothing"}, "nothing"),
+        ({"controllers": "abc"}, "`abc.*queue"),
+        ({"set": "hidden"}, "set = `hidden`: valid is `train` or `validation`"),
+        ({"level": "slow"}, "level = `slow`: valid is `quick` or `full`"),
+        ({"rounds": 0}, "rounds = `0` is out of range: valid is 1 to 48"),
+        ({"rounds": 49}, "rounds = `49` is out of range: valid is 1 to 48"),
+    ):
+        with pytest.raises(bl.InputError, match=words):
+            bl.arena.dataset(**{"path": good, "rounds": 1, **arguments})  # type: ignore[arg-type]
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(bl.RunError, match="cannot be written"):
+        bl.arena.dataset(tmp_path / "nowhere" / "steps.parquet", "cubic", rounds=1)
+    pytest.importorskip("pyarrow")
+    good.write_bytes(b"no table")
+    with pytest.raises(bl.InputError, match="path = .*: valid is a Parquet file that can be read"):
+        list(bl.arena.episodes(good))
+    with pytest.raises(bl.InputError, match="history = `0`"):
+        bl.arena.episodes(good, history=0)

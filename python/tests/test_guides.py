@@ -20,7 +20,7 @@ def blocks(page: str) -> list[str]:
     return BLOCK.findall((DOCS / f"{page}.md").read_text())
 
 
-PAGES = {"arena": 1, "clusters": 1, "guides/learn": 3, "guides/million": 1, "guides/own": 1, "learning": 1, "python": 3}
+PAGES = {"arena": 1, "clusters": 1, "guides/learn": 3, "guides/million": 1, "guides/own": 1, "learning": 2, "python": 3}
 """The pages with Python, and how many blocks each has."""
 
 

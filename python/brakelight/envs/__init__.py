@@ -2,7 +2,7 @@
 
 >>> import gymnasium
 >>> import brakelight.envs
->>> env = gymnasium.make("brakelight/CongestionControl-v0", preset="aurora")
+>>> env = gymnasium.make("brakelight/CongestionControl-v1", preset="aurora")
 >>> observation, info = env.reset(seed=1)
 >>> observation, reward, terminated, truncated, info = env.step(env.action_space.sample())
 >>> observation.shape, terminated
@@ -10,12 +10,14 @@
 
 Many at once, in threads, by one call:
 
->>> envs = gymnasium.make_vec("brakelight/CongestionControl-v0", num_envs=8)
+>>> envs = gymnasium.make_vec("brakelight/CongestionControl-v1", num_envs=8)
 >>> observations, infos = envs.reset(seed=1)
 >>> observations.shape
 (8, 32)
 
-:class:`SharedLink` has several agents on one link (PettingZoo), ``brakelight/Router-v0`` an agent in a router.
+An episode can be any :class:`brakelight.Scenario`, in which the agent steers one flow
+(:class:`CongestionControlEnv`). :class:`SharedLink` has several agents on one link (PettingZoo),
+``brakelight/Router-v0`` an agent in a router. :class:`SB3VecEnv` is for Stable-Baselines3.
 """
 
 from __future__ import annotations
@@ -24,11 +26,13 @@ from typing import TYPE_CHECKING, Any
 
 from brakelight.envs._register import register_environments
 from brakelight.envs._model import Model
+from brakelight.envs._native import MonitorInterval
 from brakelight.envs._settings import PRESETS, Links
 from brakelight.envs.congestion import CongestionControlEnv, CongestionControlVectorEnv
 from brakelight.envs.router import RouterEnv
 
 if TYPE_CHECKING:
+    from brakelight.envs.sb3 import SB3VecEnv
     from brakelight.envs.shared import SharedLink
 
 register_environments()
@@ -39,7 +43,9 @@ __all__ = [
     "CongestionControlVectorEnv",
     "Links",
     "Model",
+    "MonitorInterval",
     "RouterEnv",
+    "SB3VecEnv",
     "SharedLink",
 ]
 
@@ -50,4 +56,9 @@ def __getattr__(name: str) -> Any:
         from brakelight.envs.shared import SharedLink
 
         return SharedLink
+    # So is Stable-Baselines3.
+    if name == "SB3VecEnv":
+        from brakelight.envs.sb3 import SB3VecEnv
+
+        return SB3VecEnv
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

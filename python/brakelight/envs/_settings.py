@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import json
+import math
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Union
 
 from brakelight import _brakelight
-from brakelight._arguments import Time, each, refused, text, time_text, whole
+from brakelight._arguments import Time, each, number, refused, text, time_text, whole
 from brakelight.controller import Algorithm, Controller, Queue, is_algorithm, name_of, named_in, register
 from brakelight._trace import Trace
+from brakelight.scenario import Scenario
+from brakelight.scenario import scenario as read_scenario
+
+if TYPE_CHECKING:
+    from brakelight.envs._native import MonitorInterval
 
 Pair = tuple[Any, Any]
+
+ScenarioLike = Union[Scenario, Mapping[str, Any], str, "os.PathLike[str]"]
+"""A scenario, a dict with the keys of its file, the path of one, or its text."""
 
 
 @dataclass(frozen=True)
@@ -146,6 +155,36 @@ PRESETS: dict[str, dict[str, Any]] = {
 """Monitor intervals, history, episode length and links of each preset; ``docs/learning.md`` has all of them."""
 
 
+NORMALIZED = {"aurora": 40.0}
+"""By what a normalized action is multiplied, where that is not 1: with Aurora's, 1 doubles the rate."""
+
+
+@dataclass(frozen=True)
+class Functions:
+    """What Python decides of an environment, in the place of its preset."""
+
+    observation: Callable[[MonitorInterval], Any] | None = None
+    bounds: tuple[float, float] = (-math.inf, math.inf)
+    reward: Callable[[MonitorInterval], float] | None = None
+
+    def __bool__(self) -> bool:
+        return self.observation is not None or self.reward is not None
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings as the extension takes them, and what it does not know of."""
+
+    text: str
+    given: tuple[_brakelight.Trace, ...]
+    agents: int
+    history: int
+    steered: tuple[Scenario, str] | None
+    normalized: bool
+    scale: float
+    functions: Functions = field(default_factory=Functions)
+
+
 def settings(
     preset: str,
     agents: int,
@@ -155,12 +194,30 @@ def settings(
     steps: int | None,
     interval: Time | None,
     stagger: Time = "0s",
-) -> tuple[str, list[_brakelight.Trace], int]:
-    """Return the settings as the extension takes them, the traces of the program, and the history."""
+    scenario: ScenarioLike | None = None,
+    flow: str | None = None,
+    normalized: bool = False,
+    observation: Callable[[MonitorInterval], Any] | None = None,
+    observation_bounds: Pair = (-math.inf, math.inf),
+    reward: Callable[[MonitorInterval], float] | None = None,
+    render_mode: str | None = None,
+) -> Settings:
+    """Return checked settings. Raises InputError for what is wrong."""
     if preset not in PRESETS:
         raise _brakelight.InputError(f"preset = `{preset}`: valid are {', '.join(PRESETS)}")
+    check_render_mode(render_mode)
     made = dict(PRESETS[preset])
-    domain, given = (links or made["links"])._plain()
+    steered, given, domain = None, [], None
+    if scenario is not None:
+        if links is not None:
+            raise refused("links", links, "None with a scenario, which has links of its own")
+        steered = _steered(read_scenario(scenario), flow)
+        # The scenario ends it.
+        made["steps"] = None
+    elif flow is not None:
+        raise refused("flow", flow, "None without a scenario")
+    else:
+        domain, given = (links or made["links"])._plain()
     made.update(preset=preset, agents=agents, links=domain, stagger_s=_time("stagger", stagger))
     if interval is not None:
         interval = time_text("interval", interval)
@@ -174,9 +231,43 @@ def settings(
     for name, value in (("history", history), ("steps", steps)):
         if value is not None:
             made[name] = whole(name, value, 1, 2**31)
-    return json.dumps(made), given, int(made["history"])
+    for name, function in (("observation", observation), ("reward", reward)):
+        if function is not None and not callable(function):
+            raise refused(name, function, "a function of a MonitorInterval, or None")
+    low, high = (_bound(one) for one in _pair("observation_bounds", observation_bounds))
+    if not low < high:
+        raise refused("observation_bounds", observation_bounds, "a pair of numbers, the least first")
+    return Settings(
+        json.dumps(made),
+        tuple(given),
+        agents,
+        int(made["history"]),
+        steered,
+        bool(normalized),
+        NORMALIZED.get(preset, 1.0) if normalized else 1.0,
+        Functions(observation, (low, high), reward),
+    )
 
 
+def check_render_mode(mode: str | None) -> None:
+    """Refuse a way to render: there is none."""
+    if mode is not None:
+        raise refused("render_mode", mode, "None: there is nothing to render")
+
+
+def _bound(value: Any) -> float:
+    return number("observation_bounds", value, "a pair of numbers")
+
+
+def _steered(scenario: Scenario, flow: str | None) -> tuple[Scenario, str]:
+    """Return a scenario with the name of the flow to steer: its only one, if none is given."""
+    flows = [str(one.get("name")) for one in scenario.to_dict().get("flow", [])]
+    if flow is None:
+        if len(flows) != 1:
+            valid = "the name of one of the scenario's flows: " + ", ".join(f"`{name}`" for name in flows)
+            raise refused("flow", flow, valid)
+        return scenario, flows[0]
+    return scenario, text("flow", flow, "the name of one of the scenario's flows")
 def _number(name: str, text: str) -> float:
     try:
         number = float(text)

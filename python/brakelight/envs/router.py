@@ -14,7 +14,8 @@ import numpy.typing as npt
 from brakelight import _brakelight
 from brakelight._arguments import Time, each, refused, time_text, whole
 from brakelight.controller import Algorithm, Controller, named_in, register
-from brakelight.envs._settings import Links, algorithm
+from brakelight._gymnasium import spec_of
+from brakelight.envs._settings import Links, algorithm, check_render_mode
 
 Array = npt.NDArray[np.float32]
 
@@ -80,6 +81,7 @@ class RouterEnv(gymnasium.Env[Array, Array]):
         Raises:
             InputError: if an argument is wrong.
         """
+        check_render_mode(render_mode)
         if knob not in KNOBS:
             raise _brakelight.InputError(f"knob = `{knob}`: valid are {', '.join(KNOBS)}")
         if controllers is None:
@@ -111,6 +113,7 @@ class RouterEnv(gymnasium.Env[Array, Array]):
         self.observation_space = gymnasium.spaces.Box(low, high, dtype=np.float32)
         self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (1,), np.float32)
         self.render_mode = render_mode
+        self.spec = spec_of("Router", self._made_of)
         self._run: _brakelight.Simulation | None = None
         self._begun_with: Any = None
         self._acted: list[float] = []

@@ -42,6 +42,7 @@ class SharedLink(ParallelEnv[str, Array, Array]):
         steps: int | None = None,
         interval: Time | None = None,
         stagger: Time = "0s",
+        normalized: bool = False,
         render_mode: str | None = None,
     ) -> None:
         """Make an environment.
@@ -54,16 +55,25 @@ class SharedLink(ParallelEnv[str, Array, Array]):
             history: intervals in an observation.
             steps: steps of an episode.
             interval: the length of a monitor interval.
+            normalized: whether actions are within -1 and 1 whatever the preset is.
             render_mode: None; there is nothing to render.
 
         Raises:
             InputError: if an argument is wrong.
         """
         agents = whole("agents", agents, 1, 10_000)
-        plain, given, history = settings(
-            preset, agents, links=links, history=history, steps=steps, interval=interval, stagger=stagger
+        made = settings(
+            preset,
+            agents,
+            links=links,
+            history=history,
+            steps=steps,
+            interval=interval,
+            stagger=stagger,
+            normalized=normalized,
+            render_mode=render_mode,
         )
-        self._native = Native(plain, given, 1, agents, history)
+        self._native = Native(made, 1)
         self.possible_agents = [f"flow_{number}" for number in range(agents)]
         self.agents: list[str] = []
         self.render_mode = render_mode

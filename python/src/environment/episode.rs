@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use brakelight::core::controller::external::{FASTEST, SLOWEST};
 use brakelight::core::random::Random;
-use brakelight::core::time::Time;
+use brakelight::core::time::{Duration, Time};
 use brakelight::core::units::Rate;
 use brakelight::scenario::file;
 use brakelight::scenario::scenario::Scenario;
-use brakelight::sim::{Simulation, Traces};
+use brakelight::sim::{FlowView, Simulation};
 use brakelight_learn::interval::FIRST_RTT;
 use brakelight_learn::monitor::{Limits, Specification};
 use brakelight_learn::preset::Preset;
@@ -16,6 +16,7 @@ use brakelight_learn::remote::Remote;
 use serde::Deserialize;
 
 use super::links::{Domain, uniform};
+use super::source::{Course, Source, capacity};
 use crate::registry::Algorithms;
 
 /// What is the same for every episode.
@@ -32,18 +33,18 @@ pub struct Setup {
     pub interval_ms: f64,
     /// Intervals in an observation, the newest last.
     pub history: usize,
-    /// Steps of an episode, after which it is truncated.
-    pub steps: u32,
+    /// Steps of an episode, after which it is truncated; absent where the scenario alone ends it.
+    pub steps: Option<u32>,
     /// The first rate of an agent that decides a rate, as a share of the link's, uniform.
     pub start: (f64, f64),
     /// Seconds between the starts of the agents' flows.
     pub stagger_s: f64,
-    /// What links are drawn from.
-    pub links: Domain,
+    /// What links are drawn from; absent where there is a scenario.
+    pub links: Option<Domain>,
 }
 
 /// What a step is told of besides observations: a row for each agent.
-pub const INFO: [&str; 12] = [
+pub const INFO: [&str; 18] = [
     "throughput_mbps",
     "rtt_ms",
     "loss",
@@ -56,6 +57,12 @@ pub const INFO: [&str; 12] = [
     "reward_throughput",
     "reward_delay",
     "reward_loss",
+    "sent_packets",
+    "lost_packets",
+    "min_rtt_ms",
+    "srtt_ms",
+    "rtt_gradient",
+    "inflight_bytes",
 ];
 
 /// Where the results of a step go, of all agents of one environment.
@@ -77,7 +84,14 @@ struct Episode {
     simulation: Simulation,
     agents: Vec<Remote>,
     specification: Arc<Specification>,
+    /// The number of the first agent's flow.
+    flow: usize,
+    /// The links whose smallest capacity is the agents'.
+    links: Vec<usize>,
+    /// Zero if it is not known.
     base_rtt_s: f64,
+    /// When it is over at the latest.
+    end: Time,
     /// The mean RTT of the last interval, over all agents.
     last_rtt_s: f64,
     steps: u32,
@@ -92,7 +106,7 @@ pub struct Environment {
     algorithms: Arc<Algorithms>,
     /// The names of the agents.
     agents: Arc<[&'static str]>,
-    traces: Arc<Traces>,
+    source: Arc<Source>,
     seed: u64,
     /// Episodes that were begun with this seed.
     begun: u64,
@@ -105,10 +119,10 @@ impl Environment {
         setup: Arc<Setup>,
         algorithms: Arc<Algorithms>,
         agents: Arc<[&'static str]>,
-        traces: Arc<Traces>,
+        source: Arc<Source>,
         seed: u64,
     ) -> Self {
-        Environment { setup, algorithms, agents, traces, seed, begun: 0, episode: None }
+        Environment { setup, algorithms, agents, source, seed, begun: 0, episode: None }
     }
 
     /// Returns its seed, the episodes that were begun with it, and the actions of the present one.
@@ -141,21 +155,27 @@ impl Environment {
         }
         let setup = &*self.setup;
         let mut random = Random::stream(self.seed, &format!("episode {}", self.begun));
-        let drawn = setup.links.draw(&mut random, &self.traces);
+        let (rate, drafted) = self.source.draw(&mut random);
         let starts: Vec<f64> = (0..setup.agents).map(|agent| agent as f64 * setup.stagger_s).collect();
-        let specification = Arc::new(setup.specification(drawn.rate));
+        let specification = Arc::new(setup.specification(&self.source, rate));
         let mut registry = self.algorithms.registry.clone();
         let mut agents = Vec::new();
         for name in &*self.agents {
             let share = uniform(&mut random, setup.start);
-            let agent = Remote::new(Arc::clone(&specification), drawn.rate.mul_f64(share));
+            let agent = Remote::new(Arc::clone(&specification), rate.mul_f64(share));
             registry
                 .add_controller_factory(name, "An agent", Arc::new(agent.clone()))
                 .map_err(|error| error.to_string())?;
             agents.push(agent);
         }
-        let scenario = setup.links.scenario(&registry, &drawn, &self.agents, &starts)?;
-        let simulation = Simulation::new(&scenario, &self.traces).map_err(|error| error.to_string())?;
+        let Course { scenario, flow, links, rtt, start, end } =
+            drafted.course(&registry, &self.agents, &starts)?;
+        let mut simulation =
+            Simulation::new(&scenario, self.source.traces()).map_err(|error| error.to_string())?;
+        // An agent decides nothing before its flow starts.
+        if start > Time::ZERO {
+            simulation.advance(start.saturating_sub(Duration::from_nanos(1)));
+        }
         self.begun += 1;
         let width = specification.width();
         for row in place.observations.chunks_mut(width) {
@@ -164,14 +184,17 @@ impl Environment {
         place.rewards.fill(0.0);
         place.info.fill(0.0);
         *place.truncated = false;
-        let (base_rtt_s, last_rtt_s) = (drawn.rtt.as_secs_f64(), FIRST_RTT.as_secs_f64());
+        let (base_rtt_s, last_rtt_s) = (rtt.as_secs_f64(), FIRST_RTT.as_secs_f64());
         let (steps, actions) = (0, Vec::new());
         self.episode = Some(Episode {
             scenario,
             simulation,
             agents,
             specification,
+            flow,
+            links,
             base_rtt_s,
+            end,
             last_rtt_s,
             steps,
             actions,
@@ -185,20 +208,28 @@ impl Environment {
         self.episode.as_ref().map(|episode| file::write(&episode.scenario))
     }
 
+    /// Returns the first agent's flow as it stands; `None` before the first episode.
+    pub fn flow(&self) -> Option<FlowView> {
+        self.episode.as_ref().and_then(|episode| episode.simulation.flow(episode.flow))
+    }
+
     /// Lets every agent act, and advances by an interval. Before the first episode, nothing happens.
     pub fn step(&mut self, actions: &[f64], place: &mut Place<'_>) -> Result<(), String> {
         let setup = &*self.setup;
         let Some(episode) = &mut self.episode else { return Err("the environment was not reset".into()) };
-        let Episode { simulation, agents, specification, base_rtt_s, .. } = episode;
-        episode.actions.extend_from_slice(actions);
+        let Episode { simulation, agents, specification, .. } = episode;
         let begin = simulation.now();
-        let until = begin + specification.interval(episode.last_rtt_s);
+        if begin >= episode.end {
+            return Err("the episode is over: reset the environment".into());
+        }
+        episode.actions.extend_from_slice(actions);
+        let until = (begin + specification.interval(episode.last_rtt_s)).min(episode.end);
         for (agent, action) in agents.iter().zip(actions) {
             let mut exchange = agent.exchange();
             (exchange.action, exchange.until, exchange.interval) = (*action, until, None);
         }
         simulation.advance(until);
-        let capacity_mbps = capacity_mbps(simulation, begin);
+        let capacity_mbps = capacity(simulation, &episode.links, begin, until).as_mbps_f64();
         let (mut rtts, mut running) = (0.0, 0);
         for (number, agent) in agents.iter().enumerate() {
             let exchange = agent.exchange();
@@ -209,9 +240,11 @@ impl Environment {
             if exchange.interval.is_some() {
                 (rtts, running) = (rtts + interval.rtt_s, running + 1);
             }
-            let reward = setup.preset.reward(&interval, &exchange.memory, capacity_mbps, *base_rtt_s);
+            // Where delays are replayed as they were recorded, the smallest RTT stands for that of the path.
+            let base_rtt_s = if episode.base_rtt_s > 0.0 { episode.base_rtt_s } else { interval.min_rtt_s };
+            let reward = setup.preset.reward(&interval, &exchange.memory, capacity_mbps, base_rtt_s);
             place.rewards[number] = reward.total();
-            let sender = simulation.sender(number).unwrap_or_default();
+            let sender = simulation.sender(episode.flow + number).unwrap_or_default();
             let info = [
                 interval.throughput_mbps(),
                 interval.rtt_s * 1e3,
@@ -225,6 +258,12 @@ impl Environment {
                 reward.throughput,
                 reward.delay,
                 reward.loss,
+                interval.sent,
+                interval.lost,
+                interval.min_rtt_s * 1e3,
+                interval.srtt_s * 1e3,
+                interval.rtt_gradient,
+                interval.inflight,
             ];
             place.info[number * INFO.len()..][..INFO.len()].copy_from_slice(&info);
         }
@@ -232,7 +271,7 @@ impl Environment {
             episode.last_rtt_s = rtts / f64::from(running);
         }
         episode.steps += 1;
-        *place.truncated = episode.steps >= setup.steps;
+        *place.truncated = setup.steps.is_some_and(|steps| episode.steps >= steps) || until >= episode.end;
         Ok(())
     }
 }
@@ -263,24 +302,17 @@ impl Kept {
     }
 }
 
-/// What the link could have carried since `begin`.
-fn capacity_mbps(simulation: &Simulation, begin: Time) -> f64 {
-    let (now, length) = (simulation.now(), simulation.now().since(begin));
-    let bytes = simulation.capacity_between(0, begin, now).unwrap_or_default();
-    Rate::over(bytes, length).as_mbps_f64()
-}
-
 impl Setup {
-    /// What an agent on one of its links is made for, of which the present one has a mean of `rate`: it may
+    /// What an agent on links of `source` is made for, of which the present one has a mean of `rate`: it may
     /// set as much as any of them takes, so that one that ran away costs no time.
-    pub fn specification(&self, rate: Rate) -> Specification {
-        let domain = &self.links;
-        let most_bps = (domain.rate_mbps.1 * 1e6).max(rate.bps() as f64);
+    pub fn specification(&self, source: &Source, rate: Rate) -> Specification {
+        let ((least_mbps, most_mbps), rtt_ms) = source.ranges();
+        let most_bps = (most_mbps * 1e6).max(rate.bps() as f64);
         let limits = Limits {
             // Of Aurora's links that is 40 to 1000 packets a second, as in the authors' simulator.
-            least_bps: (0.4 * domain.rate_mbps.0 * 1e6).max(SLOWEST.bps() as f64),
+            least_bps: (0.4 * least_mbps * 1e6).max(SLOWEST.bps() as f64),
             most_bps: (2.0 * most_bps).min(FASTEST.bps() as f64),
-            most_cwnd: (8.0 * most_bps / 8.0 * domain.rtt_ms.1 * 1e-3).clamp(144_800.0, 1e9),
+            most_cwnd: (8.0 * most_bps / 8.0 * rtt_ms * 1e-3).clamp(144_800.0, 1e9),
         };
         Specification {
             preset: self.preset,

@@ -167,7 +167,7 @@ impl Domain {
 }
 
 /// Returns the algorithm that `text`, the setting called `key`, spells.
-fn read<C: ByName>(registry: &Registry, key: &str, text: &str) -> Result<SchemeString<C>, String> {
+pub fn read<C: ByName>(registry: &Registry, key: &str, text: &str) -> Result<SchemeString<C>, String> {
     let words =
         Words::parse(text).ok_or_else(|| format!("{key} = `{text}`: valid is a name such as `cubic`"))?;
     SchemeString::from_words_with(registry, words).map_err(|error| format!("{key} = `{text}`: {error}"))

@@ -2,6 +2,7 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | [`source`] | what episodes are: links that are drawn, or a scenario |
 //! | [`links`] | what links are drawn from |
 //! | [`episode`] | one environment |
 //!
@@ -9,6 +10,7 @@
 
 mod episode;
 mod links;
+mod source;
 
 use std::sync::Arc;
 
@@ -19,15 +21,18 @@ use rayon::prelude::*;
 
 use crate::error::{failed, input};
 use crate::registry::{Algorithms, interned};
-use crate::scenario::names;
+use crate::scenario::{Scenario, names};
+use crate::simulation::FlowView;
 use crate::trace::Trace;
 use crate::work::pool;
 use episode::{Environment, INFO, Place, Setup};
+use source::{Source, Steered};
 
 /// Environments that are stepped together.
 #[pyclass(module = "brakelight._brakelight")]
 pub struct Environments {
     setup: Arc<Setup>,
+    source: Arc<Source>,
     algorithms: Arc<Algorithms>,
     environments: Vec<Environment>,
 }
@@ -46,42 +51,68 @@ type Arrays<'py> = (
 
 #[pymethods]
 impl Environments {
+    /// Of the links that `setup` says, or else of a scenario with the name of the flow that the agent steers.
     #[new]
-    fn new(py: Python<'_>, setup: &str, seeds: Vec<u64>, given: Vec<PyRef<'_, Trace>>) -> PyResult<Self> {
+    #[pyo3(signature = (setup, seeds, given, steered=None))]
+    fn new(
+        py: Python<'_>,
+        setup: &str,
+        seeds: Vec<u64>,
+        given: Vec<PyRef<'_, Trace>>,
+        steered: Option<(PyRef<'_, Scenario>, String)>,
+    ) -> PyResult<Self> {
         let setup: Setup = serde_json::from_str(setup).map_err(input)?;
-        let algorithms = Arc::new(Algorithms::current());
-        setup.links.check(&algorithms.registry).map_err(input)?;
+        let mut algorithms = Algorithms::current();
+        let agents: Arc<[&'static str]> =
+            (0..setup.agents).map(|number| interned(py, &format!("agent-{number}"))).collect();
+        let source = match (&setup.links, steered) {
+            (Some(links), None) => {
+                links.check(&algorithms.registry).map_err(input)?;
+                let names = names(&given)?;
+                let traces =
+                    links.traces.iter().map(|name| Ok((name.clone(), names.load(name).map_err(input)?)));
+                Source::Links(links.clone(), Arc::new(traces.collect::<PyResult<_>>()?))
+            }
+            (None, Some((scenario, flow))) => {
+                // What its algorithms in Python raise is noted where the scenario was read.
+                algorithms.failures = scenario.failures.clone();
+                let steered = Steered::new(&scenario.scenario, &scenario.traces, &flow);
+                Source::Scenario(Box::new(steered.map_err(input)?))
+            }
+            _ => return Err(input("links, scenario: give one of them")),
+        };
         if let Some(failure) = algorithms.failures.take() {
             return Err(failure);
         }
-        let agents: Arc<[&'static str]> =
-            (0..setup.agents).map(|number| interned(py, &format!("agent-{number}"))).collect();
-        let names = names(&given)?;
-        let traces =
-            setup.links.traces.iter().map(|name| Ok((name.clone(), names.load(name).map_err(input)?)));
-        let traces = Arc::new(traces.collect::<PyResult<_>>()?);
-        let setup = Arc::new(setup);
+        let (algorithms, source, setup) = (Arc::new(algorithms), Arc::new(source), Arc::new(setup));
         let environments = seeds
             .into_iter()
             .map(|seed| {
-                let (traces, agents) = (Arc::clone(&traces), Arc::clone(&agents));
-                Environment::new(setup.clone(), Arc::clone(&algorithms), agents, traces, seed)
+                let (source, agents) = (Arc::clone(&source), Arc::clone(&agents));
+                Environment::new(setup.clone(), Arc::clone(&algorithms), agents, source, seed)
             })
             .collect();
-        Ok(Environments { setup, algorithms, environments })
+        Ok(Environments { setup, source, algorithms, environments })
     }
 
     /// What an agent of these environments is made for, as JSON: what a model of one carries along.
     #[getter]
     fn specification(&self) -> PyResult<String> {
-        let mean = Rate::from_bps_f64(self.setup.links.rate_mbps.1 * 1e6);
-        serde_json::to_string(&self.setup.specification(mean)).map_err(failed)
+        let ((_, most_mbps), _) = self.source.ranges();
+        let most = Rate::from_bps_f64(most_mbps * 1e6);
+        serde_json::to_string(&self.setup.specification(&self.source, most)).map_err(failed)
     }
 
     /// The scenario of the episode that environment `number` is in, as TOML.
     fn scenario(&self, number: usize) -> PyResult<String> {
         let scenario = self.environments.get(number).and_then(Environment::scenario);
         scenario.ok_or_else(|| input("the environment was not reset"))
+    }
+
+    /// The first agent's flow of environment `number`, as it stands.
+    fn flow(&self, number: usize) -> PyResult<FlowView> {
+        let flow = self.environments.get(number).and_then(Environment::flow);
+        flow.map(FlowView::from).ok_or_else(|| input("the environment was not reset"))
     }
 
     /// The names of the columns of what is measured.
