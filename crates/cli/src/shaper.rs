@@ -22,8 +22,8 @@ pub struct Shaper {
     /// The device by which packets leave for the link
     #[arg(long, value_name = "DEV")]
     pub device: String,
-    /// Who sets the rate of the cake or tbf on that device: `fixed/rate=20Mbps`, `autorate`, `follow`; options
-    /// follow slashes, and `brakelight list setters` has them
+    /// Who sets the rate of the cake or tbf on that device: `fixed/rate=20Mbps`, `autorate`, `follow`;
+    /// options follow slashes, and `brakelight list setters` has them
     #[arg(long, value_name = "SETTER", value_parser = setter)]
     pub up: Option<SetterConfig>,
     /// Who sets the rate of the download

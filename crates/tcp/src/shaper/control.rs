@@ -11,8 +11,8 @@
 //! 3. Nobody reads passing flows: no bytes are known as delivered.
 //! 4. A rate is set only if it differs by [`DEAD_BAND`]. On `tbf`, whose every change lets a burst pass, a
 //!    change by less than [`LARGE`] waits until the burst before is [`BURST_SHARE`] of what the rate carried,
-//!    and [`LONGEST_PAUSE`] at most. Falls and rises wait alike: a rate that falls sooner than it rises is the
-//!    least of what its setter said, and setters that hear of their own rate then follow it down.
+//!    and [`LONGEST_PAUSE`] at most. Falls and rises wait alike: a rate that falls sooner than it rises is
+//!    the least of what its setter said, and setters that hear of their own rate then follow it down.
 //! 5. In a queue that does not keep flows apart, probes wait behind data. What a probe waited here is taken
 //!    off its round trip: it left once as many bytes had left as had left or waited before it. While one
 //!    waits, the counters are read every [`CLOSE_LOOK`]. What the rate alone says would be wrong, since
@@ -157,8 +157,8 @@ impl Control {
         self.asleep
     }
 
-    /// Returns the rate that was chosen last, by the setter or by whoever put the qdisc there; `None` if it is
-    /// unlimited.
+    /// Returns the rate that was chosen last, by the setter or by whoever put the qdisc there; `None` if it
+    /// is unlimited.
     pub fn rate(&self) -> Option<Rate> {
         self.chosen
     }
@@ -240,8 +240,8 @@ impl Control {
         }
     }
 
-    /// Notes which probes have left since the look before, and takes them to have left right after it. A round
-    /// trip that is too long for once does less harm than one that is too short, which all others are
+    /// Notes which probes have left since the look before, and takes them to have left right after it. A
+    /// round trip that is too long for once does less harm than one that is too short, which all others are
     /// compared with.
     fn see_probes(&mut self, before: Time, counter: u64) {
         while let Some((number, _, came)) =
@@ -270,8 +270,8 @@ impl Control {
         });
     }
 
-    /// A reply to a probe came from a reflector, by number: its round trip without what it waited in queues of
-    /// this machine.
+    /// A reply to a probe came from a reflector, by number: its round trip without what it waited in queues
+    /// of this machine.
     pub fn on_reply(&mut self, now: Time, value: Duration, reflector: usize) {
         self.rtt = Some(value);
         self.setter.on_delay(Delay { now, value, source: Source::Probe(reflector as u64) });

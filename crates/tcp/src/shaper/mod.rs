@@ -1,5 +1,5 @@
-//! The daemon of `brakelight shaper`: the rate setters of the simulation on a real device. It sets the rate of
-//! a `cake` or `tbf` that stands there, and puts no qdisc there itself.
+//! The daemon of `brakelight shaper`: the rate setters of the simulation on a real device. It sets the rate
+//! of a `cake` or `tbf` that stands there, and puts no qdisc there itself.
 //!
 //! | module | holds |
 //! |---|---|
@@ -170,7 +170,8 @@ impl Daemon {
     ///
     /// # Errors
     ///
-    /// [`Error::Input`] where the plan cannot be carried out here, [`Error::Kernel`] where the kernel refuses.
+    /// [`Error::Input`] where the plan cannot be carried out here, [`Error::Kernel`] where the kernel
+    /// refuses.
     pub fn start(plan: &Plan) -> Result<Self, Error> {
         plan.check()?;
         let now = Time::ZERO;

@@ -61,8 +61,8 @@ fn checksum(bytes: &[u8]) -> u16 {
     !(sum as u16)
 }
 
-/// Returns the sequence number of a reply that says `token` back, if these bytes are one. With `raw`, those of
-/// IPv4 begin with the IP header.
+/// Returns the sequence number of a reply that says `token` back, if these bytes are one. With `raw`, those
+/// of IPv4 begin with the IP header.
 fn reply(from: IpAddr, bytes: &[u8], raw: bool, token: u64) -> Option<u16> {
     let skip = if raw && from.is_ipv4() { 4 * usize::from(bytes.first()? & 0xf) } else { 0 };
     let message = bytes.get(skip..)?;
