@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use brakelight_core::parameters::Value as _;
 use brakelight_core::time::Duration;
-use brakelight_tcp::shaper::{Daemon, Direction, Plan, SetterConfig, Side, Status};
+use brakelight_tcp::shaper::{Daemon, Plan, SetterConfig, ShapedDirection, Side, Status};
 use clap::Args;
 use serde_json::json;
 
@@ -56,12 +56,12 @@ fn setter(text: &str) -> Result<SetterConfig, String> {
 
 /// Runs the command.
 pub fn execute(arguments: &Shaper) -> Result<(), Failure> {
-    let up = arguments.up.iter().map(|setter| Direction {
+    let up = arguments.up.iter().map(|setter| ShapedDirection {
         side: Side::Up,
         device: arguments.device.clone(),
         setter: setter.clone(),
     });
-    let down = arguments.down.iter().zip(&arguments.down_device).map(|(setter, device)| Direction {
+    let down = arguments.down.iter().zip(&arguments.down_device).map(|(setter, device)| ShapedDirection {
         side: Side::Down,
         device: device.clone(),
         setter: setter.clone(),

@@ -149,9 +149,6 @@ pub struct Candidate {
     pub link_rate: bool,
 }
 
-/// What a router has by default, beside what `compare` tries: FQ-CoDel with the target of RFC 8290 5.2.
-const AS_IT_COMES: &str = "cubic+fq_codel:target=5ms";
-
 /// A shaper in a home router, with CAKE as its queue.
 struct Shaper {
     /// What the advice calls it.
@@ -230,7 +227,9 @@ fn planned(
     compared.retain(settings::exists);
     match request.can {
         Can::Shaper => compared.retain(|scheme| scheme.deployment().change == Change::Nothing),
-        Can::Router | Can::Both => compared.push(Scheme::parse(AS_IT_COMES).expect("a scheme of our own")),
+        Can::Router | Can::Both => {
+            compared.extend(compared.iter().filter_map(as_it_comes).collect::<Vec<_>>())
+        }
         Can::Senders => {}
     }
     let compare = Compare {
@@ -254,6 +253,20 @@ fn planned(
         }
     }
     Ok(((direction, label, mean), plan))
+}
+
+/// The scheme with its queue as routers have it by default, where `compare` presets options that a paper had.
+fn as_it_comes(scheme: &Scheme) -> Option<Scheme> {
+    let queue = scheme.queue();
+    let preset = queue.traits().preset?;
+    let registry = Registry::standard();
+    let entry = registry.queues().find(|entry| entry.name == queue.name())?;
+    let is_other =
+        |name: &str, own: &str| preset.options.iter().any(|(its, set)| *its == name && *set != own);
+    let parameters = entry.parameters().into_iter().filter(|it| is_other(it.name, &it.default));
+    let options: Vec<String> = parameters.map(|it| format!("{}={}", it.name, it.default)).collect();
+    let is_plain = !scheme.to_string().contains(':') && !options.is_empty();
+    is_plain.then(|| Scheme::parse(&format!("{scheme}:{}", options.join(","))).ok()).flatten()
 }
 
 impl Shaper {

@@ -31,6 +31,7 @@ const OTHERS: &[(&str, &str, &str)] = &[
     ("lab/src/evaluate.rs", "bbr3", "the controller that shows every value of which that kit's files speak"),
     ("lab/src/evaluate/page.rs", "bbr", "the kit of BBR's draft"),
     ("tcp/src/bpf/status.rs", "abc", "an eBPF program's own name"),
+    ("tcp/src/qdisc/rate.rs", "cake", "what the kernel calls its qdisc"),
 ];
 
 fn registered() -> BTreeSet<&'static str> {

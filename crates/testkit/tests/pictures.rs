@@ -37,7 +37,7 @@ const COLUMNS: &[(&str, usize)] = &[
     ("senders", 0),
     ("sim", 1),
     ("stacks", 0),
-    ("tcp", 0),
+    ("tcp", 3),
     ("testkit", 2),
     ("traces", 0),
 ];

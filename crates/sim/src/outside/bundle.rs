@@ -252,3 +252,31 @@ fn sum(one: FlowCounters, other: FlowCounters) -> FlowCounters {
         retransmitted_packets: one.retransmitted_packets + other.retransmitted_packets,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::network::Traces;
+    use crate::outside::tests::scenario;
+
+    #[test]
+    fn short_flows_are_connections_of_their_own_that_come_and_go() {
+        let traffic =
+            "traffic = { kind = \"short-flows\", per_second = 20, size = \"3kB\" }\nstop = \"2500ms\"\n";
+        let run = crate::run(&scenario("toy/fine", traffic), &Traces::new()).unwrap().run;
+        let application = run.flows[0].application.as_ref().unwrap();
+        let (started, completed) = (application["flows_started"], application["flows_completed"]);
+        assert!((20.0..100.0).contains(&started), "{started}");
+        assert_eq!(completed, started);
+        // Three packets, ten milliseconds apart, over 20 ms.
+        assert!((40.0..60.0).contains(&application["completion_ms_p50"]), "{application:?}");
+        assert_eq!(run.retransmitted_packets, 0);
+        assert!((run.goodput_mbps - completed * 24_000.0 / 3e6).abs() < 1e-9, "{}", run.goodput_mbps);
+
+        // They give up after a second.
+        let traffic = "traffic = { kind = \"short-flows\", per_second = 20, size = \"3kB\" }\n";
+        let run = crate::run(&scenario("toy/closes", traffic), &Traces::new()).unwrap().run;
+        let [reason] = &run.unreliable_because[..] else { panic!("{:?}", run.unreliable_because) };
+        assert!(reason.starts_with("flow `a` (toy/closes): its connection ended at 1."), "{reason}");
+        assert!(reason.contains(": connection ") && reason.ends_with(": sender: it gave up"), "{reason}");
+    }
+}

@@ -83,3 +83,46 @@ impl Inbox {
         self.receiver.read_at.into_iter().chain(self.sender.read_at).min()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use brakelight_core::ecn::{Ecn, Encoding};
+    use brakelight_core::packet::PacketId;
+
+    use super::*;
+    use crate::packet::{Contents, Kind};
+
+    #[test]
+    fn each_end_reads_at_once_what_came_while_it_was_late() {
+        let scenario = crate::outside::tests::scenario("toy/fine", "read_batch = 2\njitter = \"1ms\"");
+        let config = crate::simulation::flow_configs(&scenario).remove(0).1;
+        let packet = |id: u64, direction| {
+            SimPacket::new(&Contents {
+                id: PacketId(id),
+                sent_at: Time::ZERO,
+                kind: Kind::Wire { slot: 0, generation: 0, hash: 0, data: true },
+                flow: config.flow,
+                connection: 0,
+                size: 1000,
+                ecn: Ecn::NotEct,
+                encoding: Encoding::None,
+                direction,
+                cwr: false,
+            })
+        };
+        let ids = |packets: Vec<SimPacket>| packets.iter().map(|packet| packet.id.0).collect::<Vec<_>>();
+        let mut inbox = Inbox::new(&config);
+        for id in 0..3 {
+            assert!(inbox.hold(Time::ZERO, packet(id, Direction::Forward)).is_none());
+            assert!(inbox.hold(Time::ZERO, packet(10 + id, Direction::Reverse)).is_none());
+        }
+        let first = inbox.read_at().unwrap();
+        assert!(first <= Time::from_millis(1));
+        let late = Time::from_millis(1);
+        assert_eq!(ids(inbox.read(late)), [0, 1, 10, 11]);
+        // What is left is read a moment later.
+        assert_eq!(inbox.read(late).len(), 0);
+        assert_eq!(ids(inbox.read(inbox.read_at().unwrap())), [2, 12]);
+        assert_eq!(inbox.read_at(), None);
+    }
+}

@@ -3,13 +3,11 @@ use std::time::Duration as StdDuration;
 
 use brakelight_core::ecn::Encoding;
 use brakelight_core::host::{About, End, HostFactory, HostedController, Pair, SenderState, Setup, Transmit};
-use brakelight_core::packet::{Direction, PacketId};
 use brakelight_core::parameters::{OptionValues, ParameterError};
 use brakelight_registry::{Options, Registry};
 
 use super::*;
 use crate::network::Traces;
-use crate::packet::{Contents, Kind};
 use crate::simulation::{RunError, Simulation};
 
 /// What a host of these tests does at 1 s.
@@ -155,7 +153,7 @@ fn registry() -> Registry {
     registry
 }
 
-fn scenario(first: &str, more: &str) -> Scenario {
+pub(super) fn scenario(first: &str, more: &str) -> Scenario {
     let text = format!(
         "duration = \"3s\"\n[[link]]\nname = \"up\"\nrate = \"12Mbps\"\n\
          [[flow]]\nname = \"a\"\ncontroller = \"{first}\"\nrtt = \"40ms\"\npath = [\"up\"]\n{more}"
@@ -223,28 +221,6 @@ fn a_run_of_modelled_hosts_alone_refuses_it_and_so_does_what_it_cannot_have() {
     }
 }
 
-#[test]
-fn short_flows_are_connections_of_their_own_that_come_and_go() {
-    let traffic =
-        "traffic = { kind = \"short-flows\", per_second = 20, size = \"3kB\" }\nstop = \"2500ms\"\n";
-    let run = crate::run(&scenario("toy/fine", traffic), &Traces::new()).unwrap().run;
-    let application = run.flows[0].application.as_ref().unwrap();
-    let (started, completed) = (application["flows_started"], application["flows_completed"]);
-    assert!((20.0..100.0).contains(&started), "{started}");
-    assert_eq!(completed, started);
-    // Three packets, ten milliseconds apart, over 20 ms.
-    assert!((40.0..60.0).contains(&application["completion_ms_p50"]), "{application:?}");
-    assert_eq!(run.retransmitted_packets, 0);
-    assert!((run.goodput_mbps - completed * 24_000.0 / 3e6).abs() < 1e-9, "{}", run.goodput_mbps);
-
-    // They give up after a second.
-    let traffic = "traffic = { kind = \"short-flows\", per_second = 20, size = \"3kB\" }\n";
-    let run = crate::run(&scenario("toy/closes", traffic), &Traces::new()).unwrap().run;
-    let [reason] = &run.unreliable_because[..] else { panic!("{:?}", run.unreliable_because) };
-    assert!(reason.starts_with("flow `a` (toy/closes): its connection ended at 1."), "{reason}");
-    assert!(reason.contains(": connection ") && reason.ends_with(": sender: it gave up"), "{reason}");
-}
-
 /// The version is part of the identity, and of the canonical words.
 #[test]
 fn another_version_is_another_run() {
@@ -257,38 +233,4 @@ fn another_version_is_another_run() {
     assert_eq!(error, "toy/fine: unknown option `beta`: there are none");
     let error = registry().controller("toy/fin", &[]).unwrap_err().to_string();
     assert!(error.starts_with("unknown controller `toy/fin` (did you mean `toy/fine`?)"), "{error}");
-}
-
-#[test]
-fn each_end_reads_at_once_what_came_while_it_was_late() {
-    let scenario = scenario("toy/fine", "read_batch = 2\njitter = \"1ms\"");
-    let config = crate::simulation::flow_configs(&scenario).remove(0).1;
-    let packet = |id: u64, direction| {
-        SimPacket::new(&Contents {
-            id: PacketId(id),
-            sent_at: Time::ZERO,
-            kind: Kind::Wire { slot: 0, generation: 0, hash: 0, data: true },
-            flow: config.flow,
-            connection: 0,
-            size: 1000,
-            ecn: brakelight_core::ecn::Ecn::NotEct,
-            encoding: Encoding::None,
-            direction,
-            cwr: false,
-        })
-    };
-    let ids = |packets: Vec<SimPacket>| packets.iter().map(|packet| packet.id.0).collect::<Vec<_>>();
-    let mut inbox = Inbox::new(&config);
-    for id in 0..3 {
-        assert!(inbox.hold(Time::ZERO, packet(id, Direction::Forward)).is_none());
-        assert!(inbox.hold(Time::ZERO, packet(10 + id, Direction::Reverse)).is_none());
-    }
-    let first = inbox.read_at().unwrap();
-    assert!(first <= Time::from_millis(1));
-    let late = Time::from_millis(1);
-    assert_eq!(ids(inbox.read(late)), [0, 1, 10, 11]);
-    // What is left is read a moment later.
-    assert_eq!(inbox.read(late).len(), 0);
-    assert_eq!(ids(inbox.read(inbox.read_at().unwrap())), [2, 12]);
-    assert_eq!(inbox.read_at(), None);
 }

@@ -16,7 +16,7 @@ use std::time::Duration;
 use message::{ACK, Answer, CREATE, DELETE, DUMP, GET, NEW, REPLACE, REQUEST};
 use netlink_sys::protocols::NETLINK_ROUTE;
 use netlink_sys::{Socket, SocketAddr};
-pub use rate::{RateQdisc, ShapingKind, Standing};
+pub use rate::{RateQdisc, ShapingKind, ShapingState};
 use serde::Serialize;
 pub use shown::{Activity, class, class_name};
 

@@ -107,7 +107,7 @@ impl ShapingKind {
 
 /// What stands on a device and how it is doing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct ShapingState {
     /// Its number; another one's is another.
     pub handle: u32,
     /// What it is.
@@ -125,7 +125,7 @@ pub struct Standing {
 /// A message about a qdisc, as far as this module understands it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Found {
-    Shaping(Standing),
+    Shaping(ShapingState),
     /// Its kind, and why its rate cannot be set where the kind is not the reason.
     Other(String, Option<&'static str>),
 }
@@ -153,7 +153,7 @@ fn read(body: &[u8]) -> Option<(Place, Found)> {
     }
     let statistics = find(attributes, STATS2)?;
     let (basic, queue) = (find(statistics, STATS_BASIC)?, find(statistics, STATS_QUEUE)?);
-    let standing = Standing {
+    let standing = ShapingState {
         handle: place.handle,
         kind,
         rate_bps,
@@ -201,7 +201,7 @@ pub struct RateQdisc {
     socket: Rtnetlink,
     device: String,
     index: i32,
-    first: Standing,
+    first: ShapingState,
 }
 
 impl RateQdisc {
@@ -216,7 +216,7 @@ impl RateQdisc {
             socket: Rtnetlink::open()?,
             device: device.to_string(),
             index,
-            first: Standing {
+            first: ShapingState {
                 handle: 0,
                 kind: ShapingKind::Cake,
                 rate_bps: None,
@@ -252,7 +252,7 @@ impl RateQdisc {
     }
 
     /// Returns what stood there when it was found.
-    pub fn first(&self) -> &Standing {
+    pub fn first(&self) -> &ShapingState {
         &self.first
     }
 
@@ -261,7 +261,7 @@ impl RateQdisc {
     /// # Errors
     ///
     /// [`Error::Kernel`] if the device is gone or another qdisc stands there.
-    pub fn look(&mut self) -> Result<Standing, Error> {
+    pub fn look(&mut self) -> Result<ShapingState, Error> {
         let (handle, kind) = (self.first.handle, self.first.kind.name());
         match self.look_at_root()? {
             Some(Found::Shaping(now)) if now.handle == handle && now.kind.name() == kind => Ok(now),
@@ -394,7 +394,7 @@ mod tests {
     }
 
     fn shaping(kind: ShapingKind, rate_bps: Option<u64>) -> Found {
-        Found::Shaping(Standing {
+        Found::Shaping(ShapingState {
             handle: PLACE.handle,
             kind,
             rate_bps,

@@ -22,7 +22,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use serde::Serialize;
 
 use crate::error::Error;
-use crate::qdisc::{RateQdisc, ShapingKind, Standing};
+use crate::qdisc::{RateQdisc, ShapingKind, ShapingState};
 
 pub mod control;
 pub mod probe;
@@ -37,7 +37,7 @@ const ARPHRD_ETHER: u16 = 1;
 
 /// One direction to shape.
 #[derive(Clone, Debug)]
-pub struct Direction {
+pub struct ShapedDirection {
     /// Up, or down.
     pub side: Side,
     /// The device whose qdisc gets the rate.
@@ -52,7 +52,7 @@ pub struct Plan {
     /// The device by which probes leave.
     pub device: String,
     /// One or both.
-    pub directions: Vec<Direction>,
+    pub directions: Vec<ShapedDirection>,
     /// Whom probes are sent to.
     pub reflectors: Vec<IpAddr>,
     /// Whether no rate is set.
@@ -69,7 +69,7 @@ impl Plan {
         if self.directions.is_empty() {
             return Err(Error::Input("nothing to shape: valid is --up SETTER, --down SETTER or both".into()));
         }
-        for Direction { side, setter, .. } in &self.directions {
+        for ShapedDirection { side, setter, .. } in &self.directions {
             let (option, name) = (option_of(*side), setter.name());
             if setter.needs_link() {
                 let share = setter.settings().iter().any(|(option, _)| *option == "rate");
@@ -176,7 +176,7 @@ impl Daemon {
         plan.check()?;
         let now = Time::ZERO;
         let mut ways = Vec::new();
-        for Direction { side, device, setter } in &plan.directions {
+        for ShapedDirection { side, device, setter } in &plan.directions {
             let qdisc = RateQdisc::find(device)?;
             let first = qdisc.first();
             let facts = match first.kind {
@@ -387,7 +387,7 @@ impl Drop for Daemon {
     }
 }
 
-fn counters(standing: &Standing) -> Counters {
+fn counters(standing: &ShapingState) -> Counters {
     Counters {
         left: standing.bytes,
         waiting_bytes: standing.waiting_bytes,
