@@ -294,7 +294,7 @@ fn the_init_script_of_openwrt_starts_what_its_configuration_says() {
     let expected = "instance wan /usr/bin/brakelight shaper --device eth1 --up autorate/max=35Mbps \
         --down fixed/rate=80Mbps --down-device ifb4eth1 --reflector 192.0.2.1 --reflector 192.0.2.2 --interval 60s";
     assert_eq!(words, expected.split_whitespace().collect::<Vec<_>>());
-    accepts(&words[3..]);
+    accepts(&words[4..]);
 }
 
 /// Fails if the command does not take these words of `shaper`: the device is none, which is what it may say.
