@@ -51,7 +51,7 @@ pub struct Shaper {
 }
 
 fn setter(text: &str) -> Result<SetterConfig, String> {
-    SetterConfig::parse(text).map_err(|valid| format!("`{text}`: valid is {valid}"))
+    SetterConfig::parse(text).map_err(|valid| format!("`{text}` is not {valid}"))
 }
 
 /// Runs the command.
