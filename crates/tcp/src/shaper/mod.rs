@@ -78,7 +78,10 @@ impl Plan {
                     "{option} {name}: nobody here knows the link's rate, as a simulation does; {instead} needs no such knowledge"
                 )));
             }
-            if setter.build(*side).probes_every().is_some() && self.reflectors.is_empty() {
+            if setter.build(*side).probes_every().is_none() {
+                continue;
+            }
+            if self.reflectors.is_empty() {
                 return Err(Error::Input(format!(
                     "{option} {name} goes by the delay of probes: --reflector names who answers them, such as `--reflector 9.9.9.9`"
                 )));
