@@ -223,12 +223,14 @@ fn planned(
         Can::Router => Change::Queue,
         Can::Both => Change::Both,
     };
-    let mut compared = schemes::within(schemes::defaults(&Registry::standard()), change);
+    let registry = Registry::standard();
+    let mut compared = schemes::within(schemes::defaults(&registry), change);
     compared.retain(settings::exists);
     match request.can {
         Can::Shaper => compared.retain(|scheme| scheme.deployment().change == Change::Nothing),
         Can::Router | Can::Both => {
-            compared.extend(compared.iter().filter_map(as_it_comes).collect::<Vec<_>>())
+            let own = compared.iter().filter_map(|scheme| as_it_comes(&registry, scheme));
+            compared.extend(own.collect::<Vec<_>>());
         }
         Can::Senders => {}
     }
@@ -256,17 +258,19 @@ fn planned(
 }
 
 /// The scheme with its queue as routers have it by default, where `compare` presets options that a paper had.
-fn as_it_comes(scheme: &Scheme) -> Option<Scheme> {
+fn as_it_comes(registry: &Registry, scheme: &Scheme) -> Option<Scheme> {
     let queue = scheme.queue();
-    let preset = queue.traits().preset?;
-    let registry = Registry::standard();
-    let entry = registry.queues().find(|entry| entry.name == queue.name())?;
-    let is_other =
-        |name: &str, own: &str| preset.options.iter().any(|(its, set)| *its == name && *set != own);
-    let parameters = entry.parameters().into_iter().filter(|it| is_other(it.name, &it.default));
-    let options: Vec<String> = parameters.map(|it| format!("{}={}", it.name, it.default)).collect();
-    let is_plain = !scheme.to_string().contains(':') && !options.is_empty();
-    is_plain.then(|| Scheme::parse(&format!("{scheme}:{}", options.join(","))).ok()).flatten()
+    let (name, preset) = (scheme.to_string(), queue.traits().preset?);
+    let parameters = registry.queues().find(|entry| entry.name == queue.name())?.parameters();
+    let own = preset.options.iter().filter_map(|(option, set)| {
+        let its = parameters.iter().find(|parameter| parameter.name == *option)?;
+        (its.default != *set).then(|| format!("{option}={}", its.default))
+    });
+    let options: Vec<String> = own.collect();
+    if name.contains(':') || options.is_empty() {
+        return None;
+    }
+    Scheme::parse(&format!("{name}:{}", options.join(","))).ok()
 }
 
 impl Shaper {

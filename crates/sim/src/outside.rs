@@ -24,7 +24,6 @@ use brakelight_core::ecn::Mark;
 use brakelight_core::endpoint::Endpoint;
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::Bytes;
-use brakelight_registry::HostedConfig;
 use brakelight_scenario::scenario::Scenario;
 
 use crate::host::{FlowConfig, FlowHost};
@@ -65,19 +64,17 @@ impl AnyHost {
 /// # Errors
 /// The reason why the host from outside cannot have such a flow.
 pub fn host(config: FlowConfig) -> Result<AnyHost, String> {
-    match config.controller.hosted().cloned() {
-        Some(named) => hosted(config, &named, &Beacon::default()),
-        None => Ok(AnyHost::Modelled(FlowHost::new(config))),
-    }
+    host_told(config, &Beacon::default())
 }
 
-/// Returns both ends of a flow of the host that `named` names.
-fn hosted(config: FlowConfig, named: &HostedConfig, beacon: &Beacon) -> Result<AnyHost, String> {
-    Ok(match config.traffic {
-        Traffic::ShortFlows(law) => {
-            AnyHost::Bundled(Box::new(HostedBundle::new(config, law, named, beacon)?))
+/// The same, where a host from outside tells `beacon` where it is.
+fn host_told(config: FlowConfig, beacon: &Beacon) -> Result<AnyHost, String> {
+    Ok(match (config.controller.hosted().cloned(), &config.traffic) {
+        (None, _) => AnyHost::Modelled(FlowHost::new(config)),
+        (Some(hosted), &Traffic::ShortFlows(law)) => {
+            AnyHost::Bundled(Box::new(HostedBundle::new(config, law, &hosted, beacon)?))
         }
-        _ => AnyHost::Hosted(Box::new(HostedFlow::new(config, named, beacon)?)),
+        (Some(hosted), _) => AnyHost::Hosted(Box::new(HostedFlow::new(config, &hosted, beacon)?)),
     })
 }
 

@@ -268,6 +268,8 @@ def _steered(scenario: Scenario, flow: str | None) -> tuple[Scenario, str]:
             raise refused("flow", flow, valid)
         return scenario, flows[0]
     return scenario, text("flow", flow, "the name of one of the scenario's flows")
+
+
 def _number(name: str, text: str) -> float:
     try:
         number = float(text)

@@ -46,7 +46,7 @@ pub struct HostedBundle {
     open: VecDeque<Open>,
     /// Connections that may have something to send.
     ready: VecDeque<u32>,
-    /// Of connections that are gone: what they delivered, sent, and sent again.
+    /// Of connections that are gone.
     gone: FlowCounters,
     rtt_sample: Option<Duration>,
     /// Packets so far.

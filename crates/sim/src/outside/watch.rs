@@ -19,7 +19,6 @@ use brakelight_scenario::scenario::Scenario;
 
 use super::AnyHost;
 use super::flow::Beacon;
-use crate::host::FlowHost;
 use crate::network::Traces;
 use crate::simulation::{RunError, Simulation};
 
@@ -85,12 +84,8 @@ pub(super) fn watched(
 
 /// The run itself.
 fn whole(scenario: &Scenario, traces: &Traces, beacon: &Beacon) -> Result<Outcome, RunError> {
-    let mut simulation: Simulation<AnyHost> = Simulation::with_hosts(scenario, traces, |config| {
-        Ok(match config.controller.hosted().cloned() {
-            Some(hosted) => super::hosted(config, &hosted, beacon)?,
-            None => AnyHost::Modelled(FlowHost::new(config)),
-        })
-    })?;
+    let mut simulation: Simulation<AnyHost> =
+        Simulation::with_hosts(scenario, traces, |config| super::host_told(config, beacon))?;
     simulation.advance(simulation.end());
     let mut reasons = Vec::new();
     for (flow, host) in simulation.hosts().iter().enumerate() {

@@ -278,9 +278,8 @@ impl Rtnetlink {
         parent: u32,
         options: &[u8],
     ) -> Result<(), Error> {
-        self.sequence += 1;
         let flags = REQUEST | ACK | flags;
-        let message = message::request(kind, flags, self.sequence, device, parent, Some(options));
+        let message = message::request(kind, flags, self.next(), device, parent, Some(options));
         let (error, words) =
             self.ask(&message, message::abc, |_| ()).map_err(|error| Error::kernel(what, error))?;
         if error == 0 {
@@ -299,8 +298,7 @@ impl Rtnetlink {
     }
 
     fn dump(&mut self) -> Result<Vec<message::Abc>, Error> {
-        self.sequence += 1;
-        let message = message::request(GET, REQUEST | DUMP, self.sequence, 0, 0, None);
+        let message = message::request(GET, REQUEST | DUMP, self.next(), 0, 0, None);
         let mut found = Vec::new();
         let end = self.ask(&message, message::abc, |abc| found.push(abc));
         match end.map_err(|error| Error::kernel("listing qdiscs", error))? {

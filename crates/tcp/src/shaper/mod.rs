@@ -305,11 +305,10 @@ impl Daemon {
         let reflector = probes.under_way.reflector(probes.reflectors.len());
         let size = size(probes.reflectors[reflector]);
         let up = self.ways.iter_mut().find(|way| way.side == Side::Up);
-        let at = Time::from_nanos(u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX));
-        let number = probes.under_way.add(Sent { at, reflector });
+        let number = probes.under_way.add(Sent { at: now, reflector });
         if let Some(way) = up {
             let seen = if way.control.is_fifo() { counters(&way.qdisc.look()?) } else { Counters::default() };
-            way.control.on_probe(at, number, size + way.header, &seen);
+            way.control.on_probe(now, number, size + way.header, &seen);
         }
         probes.sockets.send(reflector, number as u16);
         Ok(())
@@ -364,7 +363,7 @@ impl Daemon {
         way.reported_departed = way.control.departed().0;
     }
 
-    /// Returns what stands on each device, and what its end will leave there, in words.
+    /// Returns what stood on each device, in words.
     pub fn described(&self) -> Vec<String> {
         let mbps = |bps: Option<u64>| {
             bps.map_or("unlimited".to_string(), |bps| format!("{} Mbit/s", bps as f64 / 1e6))
