@@ -8,7 +8,8 @@
 //! K       what the link is known to carry
 //! x > s   D is the link's rate:      close the bin with what was delivered,   K = mu
 //! x <= s  D is a lower bound:        close it with max(K, D)
-//!         K = max(D, K (1 + g dt / tau)), at most max(K, 2 D), if data waits here;  else K = max(D, K)
+//!         K = max(D, K (1 + g dt / tau)), at most max(K, 2 D), if data waits here
+//!         K = max(D, K (1 + g dt / tau)), at most what K was in the last 5 to 10 s, if none does
 //! mu, e   the forecast of `abc-adaptive`, of these bins instead of what the link could carry
 //! m       = mean of mu (tau + x) over tau / 4
 //! R       = mu - (m - mu tau - max(c e max(tau / 100 ms, 0.7), s mu)) / (0.7 tau)
@@ -109,6 +110,8 @@ const SILENT_TAUS: u64 = 3;
 const TRICKLE: Rate = Rate::from_bps(50_000);
 /// The shortest loop delay that counts: two intervals of the default.
 const SHORTEST_TAU: Duration = Duration::from_millis(20);
+/// Half of the time for which what the link has carried is worth another try.
+const CARRIED_FOR: Duration = Duration::from_secs(5);
 /// Half of the time for which the least RTT counts: Starlink's paths change every 15 s.
 const LEAST_FOR: Duration = Duration::from_secs(15);
 /// A flow's delay is used for so long, a probe's for twice as long.
@@ -162,6 +165,28 @@ impl Least {
 
     fn get(&self) -> Option<Duration> {
         self.halves.iter().flatten().min().copied()
+    }
+}
+
+/// The most of the last one to two halves of [`CARRIED_FOR`].
+#[derive(Clone, Copy, Debug, Default)]
+struct Most {
+    halves: [f64; 2],
+    half: u64,
+}
+
+impl Most {
+    fn add(&mut self, now: Time, value: f64) {
+        let half = now.as_nanos() / CARRIED_FOR.as_nanos();
+        if half != self.half {
+            self.halves = [self.halves[1], 0.0];
+            self.half = half;
+        }
+        self.halves[1] = self.halves[1].max(value);
+    }
+
+    fn get(&self) -> f64 {
+        self.halves[0].max(self.halves[1])
     }
 }
 
@@ -233,6 +258,8 @@ pub struct Follow {
     /// Mean of what was delivered over a loop delay, and what the link is known to carry, bytes/s.
     carried: f64,
     known: f64,
+    /// The most that it was known to carry lately.
+    most: Most,
     rate: Rate,
 }
 
@@ -258,6 +285,7 @@ impl Follow {
             blind: false,
             carried: 0.0,
             known: config.base.as_bps_f64() / 8.0,
+            most: Most::default(),
             rate: config.base,
             config: config.clone(),
         }
@@ -373,10 +401,13 @@ impl RateSetter for Follow {
         self.known = if stands {
             mu
         } else {
-            // Nothing stands at the link, and the senders would send more: it may carry more.
-            let more = if waiting { self.known * (1.0 + SEARCH * interval_s / tau_s) } else { self.known };
-            self.carried.max(more.min(self.known.max(MOST_AHEAD * self.carried)))
+            // Nothing stands at the link. It may carry more where the senders would send more, and what it
+            // carried a while ago where they would not.
+            let more = self.known * (1.0 + SEARCH * interval_s / tau_s);
+            let most = if waiting { MOST_AHEAD * self.carried } else { self.most.get() };
+            self.carried.max(more.min(self.known.max(most)))
         };
+        self.most.add(seen.now, self.known);
         let standing = self.config.standing.as_secs_f64() * mu;
         let outstanding = mu * (tau_s + excess_s);
         let mut bytes = self.law.target(mu, self.forecast.error(), tau_s, outstanding, standing);

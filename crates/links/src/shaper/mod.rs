@@ -33,7 +33,7 @@ use brakelight_core::packet::{Duplicate, PacketId};
 use brakelight_core::path::{Departed, Output, PathElement, Site};
 use brakelight_core::queue::Place;
 use brakelight_core::time::{Duration, Time};
-use brakelight_core::units::{Limit, Rate};
+use brakelight_core::units::{Bytes, Limit, Rate};
 use brakelight_routers::AnyQueue;
 
 use crate::elements::AnyService;
@@ -72,7 +72,7 @@ parameters! {
         /// On which side of the link it stands.
         side: Side = Side::Up, in .., from "the upload";
         /// What the queue holds, unless its own options say.
-        limit: Limit = Limit::Packets(1000), in .., from "Linux's txqueuelen";
+        limit: Limit = Limit::Bytes(Bytes(4 << 20)), in .., from "Linux 6.1 sch_cake.c: its least memory";
     }
 }
 

@@ -208,7 +208,20 @@ fn autorate_raises_by_four_per_cent_per_reading_of_a_high_load() {
 
 /// What `follow` does in one interval of 10 ms behind which `under_way` bytes are on their way.
 fn follow_tick(setter: &mut follow::Follow, at: Time, total: u64, delivered: u64, under_way: u64) {
-    let waiting = brakelight_core::queue::Backlog { packets: 5, bytes: brakelight_core::units::Bytes(7500) };
+    follow_tick_with(setter, at, total, delivered, under_way, 5);
+}
+
+/// The same, while so many packets wait in the shaper.
+fn follow_tick_with(
+    setter: &mut follow::Follow,
+    at: Time,
+    total: u64,
+    delivered: u64,
+    under_way: u64,
+    packets: u32,
+) {
+    let bytes = brakelight_core::units::Bytes(1500 * u64::from(packets));
+    let waiting = brakelight_core::queue::Backlog { packets, bytes };
     setter.on_tick(&Seen {
         now: at,
         arrived: total,
@@ -249,6 +262,30 @@ fn follow_falls_by_the_queue_that_stands_and_searches_where_none_does() {
     assert!((22.0..30.0).contains(&mbps), "{mbps}");
     let mbps = rate_after(546..700, [41, 60]);
     assert!((38.0..50.0).contains(&mbps), "{mbps}");
+}
+
+/// A sender that never lets anything wait here, and a link that fades for half a second.
+#[test]
+fn follow_comes_back_to_what_the_link_carried_though_nothing_waits() {
+    let mut setter = follow::Follow::new(&follow::Config::default(), Side::Up);
+    let (mut tick, mut total) = (0_u64, 0_u64);
+    let mut rate_after = |ticks: u64, delay: u64, bytes: u64| {
+        for _ in 0..ticks {
+            (tick, total) = (tick + 1, total + bytes);
+            let now = ms(10 * tick);
+            setter.on_delay(Delay { now, value: Duration::from_millis(delay), source: Source::Flow });
+            follow_tick_with(&mut setter, now, total + 100_000, total, 100_000, 0);
+        }
+        setter.rate().as_bps_f64() / 1e6
+    };
+    rate_after(300, 40, 25_000);
+    let faded = rate_after(50, 80, 6_250);
+    assert!(faded < 5.0, "{faded}");
+    // A quarter more per round trip: 6 of them, and what the mean of O takes.
+    let back = rate_after(60, 40, 6_250);
+    assert!((20.0..24.0).contains(&back), "{back}");
+    let later = rate_after(1500, 40, 6_250);
+    assert!((20.0..24.0).contains(&later), "{later}");
 }
 
 #[test]
