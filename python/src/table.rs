@@ -62,6 +62,8 @@ impl Table {
             drawn: packed.drawn.into_iter().map(|(links, paths)| Drawn { links, paths }).collect(),
             reference: packed.reference.into_owned(),
             failed: packed.failed.into_owned(),
+            // Packed tables are of comparisons and runs, which give none.
+            advice: None,
         };
         Ok(Table { table, compares: packed.compares })
     }

@@ -1,8 +1,11 @@
 //! `advise`: what to deploy on one's own link.
 
+use std::path::PathBuf;
+
 use brakelight_core::time::Duration;
 use brakelight_lab::advise::{self, Can, Request};
 use brakelight_lab::compare::Buffer;
+use brakelight_lab::output::Logs;
 use brakelight_lab::text::advice;
 use brakelight_lab::{Error, Simulator};
 use brakelight_scenario::trace::names::Names;
@@ -11,7 +14,7 @@ use clap::{Args, ValueEnum};
 use crate::arguments::{DocumentFormat, compared_buffer, count, positive_time, seed};
 use crate::failure::Failure;
 use crate::progress::Bar;
-use crate::text;
+use crate::{origin, output, text};
 
 /// What somebody can change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -55,6 +58,12 @@ pub struct Arguments {
     /// The first seed
     #[arg(long, value_name = "N", default_value = "1", value_parser = seed, allow_hyphen_values = true)]
     pub seed: u64,
+    /// Write even into a folder that holds other files
+    #[arg(long)]
+    pub force: bool,
+    /// Write report.html with the advice and its measurements, runs.json and runs.csv into this folder
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
     /// How to print the advice
     #[arg(long, default_value = "table", value_enum)]
     pub format: DocumentFormat,
@@ -83,14 +92,19 @@ pub fn execute(arguments: &Arguments) -> Result<(), Failure> {
         duration: arguments.duration,
         runs: arguments.runs,
         seed: arguments.seed,
+        series: arguments.out.is_some(),
     };
+    let folder = arguments.out.as_deref().map(|out| output::folder(out, arguments.force)).transpose()?;
     let advice = advise::advise(&request, &names, &Simulator, &Bar::default());
-    let advice = advice.map_err(|error| match error {
+    let (advice, table) = advice.map_err(|error| match error {
         Error::Trace(_) => Failure::input(format!("--trace: {error}")),
         Error::SameTrace(_) => Failure::input(format!("--trace-up: {error}")),
         Error::ReturnTrace(error) => Failure::input(format!("--trace-up: {error}")),
         error => error.into(),
     })?;
+    if let Some(folder) = folder {
+        output::write(folder, &table, &origin::origin(arguments.seed), Logs::default())?;
+    }
     match arguments.format {
         DocumentFormat::Json => text::print_json(&advice),
         DocumentFormat::Table => text::print(&advice::advice(&advice, &text::standard_output())),

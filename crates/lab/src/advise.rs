@@ -30,6 +30,7 @@ use crate::progress::Progress;
 use crate::runner::Runner;
 use crate::schemes;
 use crate::summary;
+use crate::table::Table;
 
 mod settings;
 
@@ -79,6 +80,8 @@ pub struct Request {
     pub runs: Option<u32>,
     /// The first seed.
     pub seed: u64,
+    /// Whether time series are kept, for a report.
+    pub series: bool,
 }
 
 /// The answer.
@@ -130,6 +133,9 @@ pub struct Deploy {
     pub next: Option<String>,
     /// Its power over that of the next.
     pub ahead: Option<Ratio>,
+    /// Where senders change: its share of what it and one of today's senders have in the same queue, from 0
+    /// to 1, median over the runs.
+    pub beside_today: Option<f64>,
 }
 
 /// What was tried.
@@ -173,7 +179,8 @@ const SHAPERS: [Shaper; 4] = [
     Shaper { name: "cake-autorate", rate: ShaperRate::Autorate([0.25, 1.0, 2.0]) },
 ];
 
-/// Returns advice for the link that `request` describes, whose traces `names` knows.
+/// Returns advice for the link that `request` describes, whose traces `names` knows, and the rows that it
+/// comes from.
 ///
 /// # Errors
 /// If a trace is unknown, the two are the same, or the runs would take hours. Nothing runs then.
@@ -182,7 +189,7 @@ pub fn advise(
     names: &Names,
     runner: &dyn Runner,
     progress: &dyn Progress,
-) -> Result<Advice, Error> {
+) -> Result<(Advice, Table), Error> {
     let ways = [
         (Way::Download, Some(&request.down), request.up.as_ref()),
         (Way::Upload, request.up.as_ref(), Some(&request.down)),
@@ -198,17 +205,45 @@ pub fn advise(
     for (_, plan) in &plans {
         plan.check_cost()?;
     }
-    let directions = plans
-        .iter()
-        .map(|((direction, trace, mean), plan)| {
-            let table = plan.run(runner, progress)?;
-            Ok(advised(*direction, trace, *mean, request.can, &table.runs, &table.every))
-        })
-        .collect::<Result<_, Error>>()?;
-    Ok(Advice { can: request.can, directions })
+    let (mut directions, mut tables) = (Vec::new(), Vec::new());
+    for ((link, compare), plan) in &plans {
+        let table = plan.run(runner, progress)?;
+        let mut advised = advised(link, request.can, &table.runs, &table.every);
+        if let Some(deploy) = advised.deploy.as_mut().filter(|_| changes_senders(request.can)) {
+            deploy.beside_today =
+                beside(compare, &deploy.name, &advised.today.name, names, runner, progress)?;
+        }
+        directions.push(advised);
+        tables.push(table);
+    }
+    let advice = Advice { can: request.can, directions };
+    let table = Table { advice: Some(advice.clone()), ..Table::joined(tables) };
+    Ok((advice, table))
 }
 
+/// A direction of the link, its trace and its mean rate.
 type Link = (Way, String, Rate);
+
+fn changes_senders(can: Can) -> bool {
+    matches!(can, Can::Senders | Can::Both)
+}
+
+/// The share that a flow of `scheme` has beside one of today's; none where the two cannot meet in one queue.
+fn beside(
+    compare: &Compare,
+    scheme: &str,
+    today: &str,
+    names: &Names,
+    runner: &dyn Runner,
+    progress: &dyn Progress,
+) -> Result<Option<f64>, Error> {
+    let (Ok(scheme), Ok(today)) = (Scheme::parse(scheme), Scheme::parse(today)) else { return Ok(None) };
+    let compare = Compare { schemes: vec![scheme], against: Some(today), series: false, ..compare.clone() };
+    let Ok(plan) = Plan::new(&compare, names) else { return Ok(None) };
+    let table = plan.run(runner, progress)?;
+    let shares = table.every.iter().flatten().filter_map(|run| Some(run.fairness?.share));
+    Ok(median(&mut shares.collect::<Vec<f64>>()))
+}
 
 fn planned(
     request: &Request,
@@ -216,7 +251,7 @@ fn planned(
     direction: Way,
     data: &str,
     acks: Option<&String>,
-) -> Result<(Link, Plan), Error> {
+) -> Result<((Link, Compare), Plan), Error> {
     let change = match request.can {
         Can::Senders => Change::Senders,
         Can::Shaper => Change::Nothing,
@@ -243,6 +278,7 @@ fn planned(
         duration: request.duration,
         runs: request.runs,
         seed: request.seed,
+        series: request.series,
         ..Compare::default()
     };
     let mut plan = Plan::new(&compare, names)?;
@@ -254,7 +290,7 @@ fn planned(
             plan.add_element(shaper.name, hop, direction == Way::Upload)?;
         }
     }
-    Ok(((direction, label, mean), plan))
+    Ok((((direction, label, mean), compare), plan))
 }
 
 /// The scheme with its queue as routers have it by default, where `compare` presets options that a paper had.
@@ -310,7 +346,8 @@ fn middle(runs: &[Run], value: fn(&Run) -> Option<f64>) -> f64 {
 }
 
 /// The advice that the rows in `runs` give, each made of the runs in the same place of `every`.
-fn advised(direction: Way, trace: &str, mean: Rate, can: Can, runs: &[Run], every: &[Vec<Run>]) -> Advised {
+fn advised(link: &Link, can: Can, runs: &[Run], every: &[Vec<Run>]) -> Advised {
+    let &(direction, ref trace, mean) = link;
     // Rows with a shaper are copies of today's, and stand behind it.
     let is_today = |run: &Run| run.deployment.is_some_and(|it| it.change == Change::Nothing);
     let today = runs.iter().position(is_today).expect("today's scheme is among the candidates");
@@ -347,10 +384,11 @@ fn advised(direction: Way, trace: &str, mean: Rate, can: Can, runs: &[Run], ever
         ahead: next.as_deref().and_then(|next| over(&best.name, next, power)),
         next,
         name: best.name.clone(),
+        beside_today: None,
     });
     Advised {
         direction,
-        trace: trace.to_string(),
+        trace: trace.clone(),
         mean_mbps: mean.as_mbps_f64(),
         runs: every.first().map_or(1, Vec::len),
         duration_s: runs.first().map_or(0.0, |run| run.duration_s),

@@ -3,12 +3,13 @@
 use brakelight_scenario::documents::{Origin, Runs};
 use brakelight_scenario::outcome::{Outcome, Run, Versus};
 
+use crate::advise::Advice;
 use crate::decision::{self, Decision};
 use crate::interval;
 use crate::jobs::JobOutcome;
 use crate::report::{Recorded, Report};
 use crate::summary::{self, Overall};
-use crate::text::{Screen, csv};
+use crate::text::{self, Screen, csv};
 
 /// A run that loses more says little about anything else.
 const MOST_LOST_PERCENT: f64 = 50.0;
@@ -39,6 +40,8 @@ pub struct Table {
     pub reference: Option<String>,
     /// Which runs a stack that others wrote has ended, and why: a sentence each. They are in no row.
     pub failed: Vec<String>,
+    /// What to deploy, where that was the question.
+    pub advice: Option<Advice>,
 }
 
 /// What a report draws of a row's series.
@@ -61,6 +64,26 @@ impl Table {
             table.every.push(result.every);
         }
         table
+    }
+
+    /// Returns the rows of all `tables`, what is the same for all of them, and what is to be known of any.
+    pub fn joined(tables: Vec<Table>) -> Self {
+        let mut tables = tables.into_iter();
+        let mut joined = tables.next().unwrap_or_default();
+        for table in tables {
+            joined.setting.retain(|fact| table.setting.contains(fact));
+            for (own, others) in [(&mut joined.caveats, table.caveats), (&mut joined.notes, table.notes)] {
+                let new: Vec<String> = others.into_iter().filter(|it| !own.contains(it)).collect();
+                own.extend(new);
+            }
+            joined.title = format!("{}, {}", joined.title, table.title);
+            joined.runs.extend(table.runs);
+            joined.every.extend(table.every);
+            joined.first.extend(table.first);
+            joined.drawn.extend(table.drawn);
+            joined.failed.extend(table.failed);
+        }
+        joined
     }
 
     /// Writes into every row how its runs compare with those of the reference scheme on the same trace, run
@@ -95,8 +118,11 @@ impl Table {
         self.reference.as_deref().filter(has_row).or_else(first)
     }
 
-    /// Returns what to deploy; none where there is nothing to choose from.
+    /// Returns what to deploy; none where there is nothing to choose from, or where the advice says it.
     pub fn decision(&self) -> Option<Decision> {
+        if self.advice.is_some() {
+            return None;
+        }
         decision::decision(&self.runs, &self.every, &self.overall())
     }
 
@@ -154,6 +180,7 @@ impl Table {
             origin,
             overall: self.overall(),
             decision: self.decision(),
+            advice: self.advice.as_ref().map(text::advice::blocks).unwrap_or_default(),
             runs: &self.runs,
             series: series.collect(),
             reference: self.reference.as_deref(),

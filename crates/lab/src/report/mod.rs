@@ -52,6 +52,8 @@ pub struct Report<'a> {
     pub overall: Vec<summary::Overall>,
     /// What to deploy; none where there is nothing to choose from.
     pub decision: Option<Decision>,
+    /// The same, where it was asked for one thing that can be changed: a block for each direction.
+    pub advice: Vec<text::advice::Block>,
     /// The rows.
     pub runs: &'a [Run],
     /// Time series.
@@ -79,6 +81,7 @@ struct Data<'a> {
     title: &'a str,
     setting: &'a [(String, String)],
     decision: Option<&'a Decision>,
+    advice: &'a [text::advice::Block],
     /// What must be known to read the decision.
     remarks: Vec<String>,
     /// The names that tables and charts have room for, where they are not the schemes' own.
@@ -152,6 +155,7 @@ impl Report<'_> {
             title: &self.title,
             setting: &self.setting,
             decision: self.decision.as_ref(),
+            advice: &self.advice,
             remarks: self.decision.as_ref().map(text::decision::remarks).unwrap_or_default(),
             short_names: self.short_names(),
             caveats: &self.caveats,

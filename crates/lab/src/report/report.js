@@ -502,6 +502,17 @@
     $(id).replaceChildren(element('thead', {}, element('tr', {}, ...heads)), body);
   }
 
+  // What to deploy on one's own link, by the one thing that can be changed.
+  function adviceBlocks() {
+    $('advice-section').hidden = !data.advice.length;
+    $('advice').replaceChildren(...data.advice.map((block) => element('div', { class: 'advice' },
+      element('h3', {}, block.title),
+      element('p', { class: 'lead' }, block.about),
+      element('dl', {}, ...block.rows.flatMap(([name, lines]) => [
+        element('dt', {}, name),
+        element('dd', {}, name === 'set' ? element('pre', {}, lines.join('\n')) : element('span', {}, ...lines.flatMap((line, i) => (i ? [element('br'), line] : [line])))),
+      ])))));
+  }
   // What to deploy: three rows at most, which a phone shows below each other.
   const CHANGES = { senders: 'senders only', queue: "the router's queue only", both: 'both' };
   function decisionTable() {
@@ -736,6 +747,7 @@
     readTheme();
     $('title').textContent = data.title;
     $('setting').replaceChildren(...data.setting.map(([name, value]) => element('li', {}, name + ' ', element('b', {}, value))));
+    adviceBlocks();
     decisionTable();
     $('caveats').hidden = !data.caveats.length;
     $('caveats').replaceChildren(...data.caveats.map((caveat) => element('li', {}, caveat)));

@@ -16,6 +16,7 @@ fn sample(title: &str, bins: usize) -> String {
         origin: &testing::origin(),
         overall: summary::overall(&runs, &[], Some("abc")),
         decision: None,
+        advice: Vec::new(),
         runs: &runs,
         series: outcomes
             .iter()
@@ -73,6 +74,7 @@ fn a_flow_is_drawn_on_the_links_that_its_data_pass() {
         origin: &testing::origin(),
         overall: Vec::new(),
         decision: None,
+        advice: Vec::new(),
         runs: &runs,
         series: vec![recorded],
         reference: None,

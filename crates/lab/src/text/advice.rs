@@ -4,43 +4,64 @@ use std::fmt::Write;
 
 use brakelight_scenario::outcome::Ratio;
 use brakelight_scenario::scheme::short_name;
+use serde::Serialize;
 
 use super::{Screen, number};
 use crate::advise::{Advice, Advised, Can, Candidate, Deploy, LEAST_THROUGHPUT, Way};
 
-/// Returns the advice as text: for each direction what to deploy, how, what it brings, how sure that is, and
-/// what would change it.
+/// The advice for one direction.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Block {
+    /// Which direction of which link.
+    pub title: String,
+    /// What was run.
+    pub about: String,
+    /// What to deploy, how, what it brings, how sure that is, and what would change it: a name, and a line or
+    /// more.
+    pub rows: Vec<(&'static str, Vec<String>)>,
+}
+
+/// Returns the advice for each direction.
+pub fn blocks(advice: &Advice) -> Vec<Block> {
+    advice.directions.iter().map(|advised| block(advised, advice.can)).collect()
+}
+
+/// Returns the advice as text.
 pub fn advice(advice: &Advice, screen: &Screen) -> String {
-    let each = advice.directions.iter().map(|advised| direction(advised, advice.can, screen));
+    let each = blocks(advice).into_iter().map(|block| {
+        let mut text = format!("{}  {}\n", screen.bold(&block.title), screen.dim(&block.about));
+        for (name, lines) in &block.rows {
+            for (place, line) in lines.iter().enumerate() {
+                let _ = writeln!(text, "  {:<8} {line}", if place == 0 { name } else { "" });
+            }
+        }
+        text
+    });
     each.collect::<Vec<_>>().join("\n")
 }
 
-fn direction(advised: &Advised, can: Can, screen: &Screen) -> String {
+fn block(advised: &Advised, can: Can) -> Block {
     let way = match advised.direction {
         Way::Download => "Download",
         Way::Upload => "Upload",
     };
-    let today = &advised.today;
-    let mut text = format!(
-        "{}  {}\n",
-        screen.bold(&format!("{way} over {}", advised.trace)),
-        screen.dim(&format!(
-            "{} Mbit/s on average, runs of {} s at {} ms",
-            number(advised.mean_mbps),
-            number(advised.duration_s),
-            number(advised.rtt_ms)
-        ))
+    let about = format!(
+        "{} Mbit/s on average, runs of {} s at {} ms",
+        number(advised.mean_mbps),
+        number(advised.duration_s),
+        number(advised.rtt_ms)
     );
-    let mut say = |name: &str, lines: &[String]| {
-        for (place, line) in lines.iter().enumerate() {
-            let _ = writeln!(text, "  {:<8} {line}", if place == 0 { name } else { "" });
-        }
-    };
+    Block { title: format!("{way} over {}", advised.trace), about, rows: rows(advised, can) }
+}
+
+fn rows(advised: &Advised, can: Can) -> Vec<(&'static str, Vec<String>)> {
+    let today = &advised.today;
     let Some(deploy) = &advised.deploy else {
-        say("deploy", &["nothing: none of what you can change is better than today".to_string()]);
-        say("today", &[measured(today)]);
-        say("unless", &unless(advised, today));
-        return text;
+        return vec![
+            ("deploy", vec!["nothing: none of what you can change is better than today".to_string()]),
+            ("today", vec![measured(today)]),
+            ("unless", unless(advised, today)),
+        ];
     };
     let name = match can {
         Can::Shaper => format!("{}, in your router {}", deploy.name, place(advised.direction)),
@@ -54,12 +75,20 @@ fn direction(advised: &Advised, can: Can, screen: &Screen) -> String {
         number(best.throughput_mbps),
         number(today.throughput_mbps)
     );
-    say("deploy", &[name]);
-    say("set", &deploy.settings);
-    say("brings", &[brings]);
-    say("sure", &sure(advised, deploy));
-    say("unless", &unless(advised, best));
-    text
+    let beside = deploy.beside_today.map(|share| {
+        let today = short_name(&today.name);
+        format!("one {today} flow in the same queue: {:.0} % of the throughput of both", 100.0 * share)
+    });
+    let mut rows = vec![
+        ("deploy", vec![name]),
+        ("set", deploy.settings.clone()),
+        ("brings", vec![brings]),
+        ("beside", beside.into_iter().collect()),
+        ("sure", sure(advised, deploy)),
+        ("unless", unless(advised, best)),
+    ];
+    rows.retain(|(_, lines)| !lines.is_empty());
+    rows
 }
 
 fn place(direction: Way) -> &'static str {
@@ -170,6 +199,7 @@ mod tests {
             power,
             next: Some("bbr3".into()),
             ahead: Some(Ratio { value: 1.2, interval95: Some([0.9, 1.5]) }),
+            beside_today: Some(0.08),
         };
         let directions = vec![advised(Some(deploy)), advised(None)];
         let text = advice(&Advice { can: Can::Senders, directions }, &Screen::default());
