@@ -14,7 +14,7 @@ import { Share } from "./share";
 import { stories } from "./stories";
 import { texts, type StoryName } from "./texts";
 import { TracePanel } from "./trace";
-import { median, type Row, type Run } from "./results";
+import { isWhole, median, type Decision, type Ratio, type Row, type Run } from "./results";
 import { Watch } from "./watch";
 
 const tabs = ["compare", "watch", "stories", "claims"] as const;
@@ -410,8 +410,10 @@ function Results({ choice, rows, opened, working, theme, session, failed }: {
   const draft = rows.some((row) => row.draft && row.run);
   const took = rows.find((row) => row.took_ms !== undefined)?.took_ms;
   const done = rows.reduce((sum, row) => sum + (row.run ? 1 : 0) + row.cloud.length, 0);
+  const decision = useDecision(choice, rows, working, session);
   return (
     <>
+      {decision && <Panel title={texts.decision.heading}><Deploy decision={decision} /></Panel>}
       <Panel title={t.heading} extra={<span class="soft" role="status">{working ? (draft ? t.first : t.working) : took !== undefined && t.took(done, took)}</span>}>
         {opened && opened.variants.length === 0 && choice.source.kind === "setup" && <p>{t.nothing}</p>}
         {rows.filter((row) => row.error).map((row) => <p key={row.label} class="error" role="alert">{row.label}: {row.error}</p>)}
@@ -431,6 +433,52 @@ function Results({ choice, rows, opened, working, theme, session, failed }: {
         {charts.length > 0 && <Charts charts={charts} theme={theme} label={traceName(choice.trace)} />}
       </Panel>
       <Panel title={texts.share.heading}><Share choice={choice} rows={rows} opened={opened} session={session} picture={() => picture.current} failed={failed} /></Panel>
+    </>
+  );
+}
+
+/** What to deploy, once all runs of a setup have ended. What was said of another setup stays until then. */
+function useDecision(choice: Choice, rows: Row[], working: boolean, session: Session): Decision | undefined {
+  const [decision, setDecision] = useState<Decision>();
+  const whole = choice.source.kind === "setup" && !working && rows.length > 1 && rows.every((row) => isWhole(row) && !row.old);
+  useEffect(() => {
+    if (choice.source.kind !== "setup") setDecision(undefined);
+    if (!whole) return;
+    let wanted = true;
+    // Without an answer the page has no such panel; the runs themselves are shown.
+    session.decide(rows).then((next) => { if (wanted) setDecision(next ?? undefined); }, () => { if (wanted) setDecision(undefined); });
+    return () => { wanted = false; };
+  }, [whole, rows]);
+  return decision;
+}
+
+function Deploy({ decision }: { decision: Decision }) {
+  const t = texts.decision;
+  const { today, choices } = decision;
+  const ratio = (it: Ratio | null) => (it ? <>{it.value.toFixed(2)}{it.interval95 && <small> {it.interval95.map((end) => end.toFixed(2)).join(" – ")}</small>}</> : "–");
+  const beside = (is: boolean, it: Ratio | null) => (is ? "1" : ratio(it));
+  const heads = [t.columns.change, t.columns.best, t.columns.next, t.columns.ahead, ...(today ? [t.throughput(today), t.p95(today)] : [])];
+  return (
+    <>
+      <p class="soft">{t.help}</p>
+      <div class="scroll" tabIndex={0} role="region" aria-label={t.table}>
+        <table class="deploy">
+          <thead><tr>{heads.map((name) => <th key={name} scope="col">{name}</th>)}</tr></thead>
+          <tbody>
+            {choices.map(({ change, best, next, ahead, throughput, p95 }) => (
+              <tr key={change}>
+                <th scope="row">{t.changes[change]}</th>
+                <td>{best.scheme}{best.link_rate && " †"}</td>
+                <td>{next?.scheme ?? "–"}</td>
+                <td>{ratio(ahead)}</td>
+                {today && <td>{beside(best.scheme === today, throughput)}</td>}
+                {today && <td>{beside(best.scheme === today, p95)}</td>}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {choices.some(({ best }) => best.link_rate) && <p class="soft">{t.linkRate}</p>}
     </>
   );
 }

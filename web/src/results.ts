@@ -35,6 +35,18 @@ export interface Series { bin_s: number; links: LinkSeries[]; flows: FlowSeries[
 
 export interface Finished { outcome: string; series: Series | null; took_ms: number }
 
+/** How much a value is of another, with its interval over the seeds. */
+export interface Ratio { value: number; interval95: [number, number] | null }
+
+/** What to deploy, by what somebody can change. */
+export interface Decision {
+  today: string | null;
+  choices: {
+    change: "senders" | "queue" | "both"; best: { scheme: string; link_rate: boolean }; next: { scheme: string } | null;
+    ahead: Ratio | null; throughput: Ratio | null; p95: Ratio | null;
+  }[];
+}
+
 /** One row of the page: a scheme, or a scenario of a claim. */
 export interface Row {
   /** What people call it. */

@@ -2,7 +2,7 @@
 // then the other seeds.
 import { drawnTable, setupOf, traceName, type Choice } from "./model";
 import { Cancelled, Pool, compileModule } from "./pool";
-import type { Finished, Row, Run } from "./results";
+import type { Decision, Finished, Row, Run } from "./results";
 import { texts } from "./texts";
 
 /** A first look runs so many seconds of a scenario. */
@@ -89,6 +89,12 @@ export class Session {
   /** Returns the scenario as the text of a file. */
   async toml(what: unknown): Promise<string> {
     return (await this.desk.ask<{ toml: string }>({ do: "scenario", what })).toml;
+  }
+
+  /** Returns what to deploy of the schemes in `rows`; `null` where there is nothing to choose from. */
+  decide(rows: Row[]): Promise<Decision | null> {
+    const schemes = rows.flatMap(({ label, run, cloud }) => (run ? [{ scheme: label, runs: [run, ...cloud].sort((a, b) => a.seed - b.seed) }] : []));
+    return this.desk.ask<Decision | null>({ do: "decide", schemes });
   }
 
   /** Runs everything anew, and calls `changed` whenever there is something to show. */

@@ -144,6 +144,16 @@ export const texts = {
     link: "Link",
     whole: "Whole run",
   },
+  decision: {
+    heading: "What to deploy",
+    help: "By what you can change. The best has the most power: throughput over the 95th percentile of the one-way delay. Small numbers: 95 % intervals over the seeds.",
+    changes: { senders: "senders only", queue: "the router's queue only", both: "both" },
+    columns: { change: "You can change", best: "Best", next: "Next", ahead: "Ahead, in power" },
+    throughput: (today: string) => `Throughput ÷ ${today}`,
+    p95: (today: string) => `p95 delay ÷ ${today}`,
+    linkRate: "† Its router must know the link's rate.",
+    table: "Table: what to deploy",
+  },
   watch: {
     heading: "Watch it",
     intro: "Packets wait in the router's queue, cross the link and come back as ACKs. ABC's router marks each packet as it leaves: accelerate lets the sender send two packets, brake none.",

@@ -92,6 +92,23 @@ describe("the page", { concurrency: 2 }, () => {
     await context.close();
   });
 
+  it("says what to deploy once the seeds have run", () => on({}, async (page) => {
+    const rows = page.locator(".deploy tbody tr");
+    await rows.first().waitFor();
+    const said = Object.fromEntries(await rows.evaluateAll((all) => all.map((row) => [row.querySelector("th").innerText, [...row.querySelectorAll("td")].map((cell) => cell.innerText)])));
+    assert.deepEqual(Object.keys(said), ["senders only", "the router's queue only", "both"]);
+    assert.equal(said.both[0], "abc †");
+    // Beside today's default: less delay, and most of the throughput.
+    const [, , , throughput, delay] = said.both.map(Number.parseFloat);
+    assert.ok(throughput > 0.7 && throughput < 1.1 && delay < 0.5, JSON.stringify(said));
+    // A scenario as text is no choice among schemes.
+    await page.getByText("More: loss, ACKs, applications").click();
+    await page.getByRole("button", { name: "Edit the scenario as text" }).click();
+    await page.locator(".editor").waitFor();
+    await settled(page);
+    assert.equal(await rows.count(), 0);
+  }));
+
   it("works from a folder", () => on({}, async (page) => {
     assert.equal(await page.locator(".scatter .point").count(), 4);
     await tab(page, "Papers' claims");

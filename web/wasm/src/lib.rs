@@ -23,6 +23,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+pub mod decision;
 pub mod experiments;
 pub mod job;
 pub mod parting;

@@ -6,6 +6,7 @@ use brakelight::lab::listing;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::decision::{self, Candidate};
 use crate::experiments;
 use crate::job::Job;
 use crate::parting;
@@ -109,6 +110,11 @@ pub enum Request {
         /// The outcomes that `finish` returned.
         runs: Vec<Recorded>,
     },
+    /// Says what to deploy, by what somebody can change; `null` where there is nothing to choose from.
+    Decide {
+        /// The schemes, each with its runs in the order of their seeds.
+        schemes: Vec<Candidate>,
+    },
     /// Returns the scenarios of an experiment behind the papers' claims: those of its first seed.
     Experiment {
         /// The name of its file.
@@ -191,6 +197,7 @@ impl Workbench {
                 parting::find(&one.scenario(seed)?, &other.scenario(seed)?, &self.shelf)
             }
             Request::Table { table, form, runs } => table.file(form, &runs),
+            Request::Decide { schemes } => decision::decide(schemes),
             Request::Experiment { file } => experiments::scenarios(&file, &self.shelf),
         }
     }
