@@ -10,6 +10,8 @@ Beside it lie the curve of the training (``curve.csv``, ``curve.svg``) and what 
 The agent is a Gaussian whose mean is a network of two layers of 64 tanh units. It learns on synthetic links that are
 drawn anew for each episode, of constant and of varying rate, some with losses; the judge's links are drawn from seeds
 that training does not have, and half are of kinds that it does not have.
+
+``--train-on arena`` trains on links like the arena's in their place, by the arena's utility of each interval.
 """
 
 from __future__ import annotations
@@ -35,8 +37,57 @@ TRAINING = [
     Links(rate=RATE, rtt=RTT, buffer=BUFFER, hold=("0.2s", "4s")),
     Links(rate=RATE, rtt=RTT, buffer=BUFFER, hold=("0.5s", "5s"), loss=(0.0, 0.01)),
 ]
-ENVIRONMENTS = 22
-"""Of each kind of link."""
+ENVIRONMENTS = 66
+"""Of all kinds of links together."""
+
+
+def arena_links() -> list[Links]:
+    """Return links like those of the arena: rates that fade, with outages or without, steps, recipes, other flows."""
+    rate, rtt, buffer = ("1Mbps", "12Mbps"), ("10ms", "200ms"), (0.5, 8.0)
+    fading = [fade(number) for number in range(16)]
+    recipes = ["lte-walking", "wifi", *fading[:4]]
+    return [
+        Links(rate=rate, rtt=rtt, buffer=buffer),
+        Links(rate=rate, rtt=rtt, buffer=buffer, hold=("0.2s", "4s")),
+        Links(traces=fading, rtt=rtt, buffer=buffer),
+        Links(traces=recipes, rtt=rtt, buffer=buffer),
+        Links(rate=rate, rtt=rtt, buffer=buffer, hold=("0.2s", "4s"), against="cubic"),
+        Links(traces=fading, rtt=rtt, buffer=buffer, against="bbr3"),
+    ]
+
+
+def fade(number: int) -> bl.Trace:
+    """Return a radio's rate in steps of 50 ms: slow and fast fading in dB; every second one has outages."""
+    random = np.random.default_rng(number)
+    steps = 600
+    level = np.zeros((2, steps))
+    # Slow over 1 to 15 s and fast over 50 to 500 ms, as of the arena's radios.
+    over = np.array([random.uniform(1.0, 15.0), random.uniform(0.05, 0.5)])
+    deviation = np.array([random.uniform(3.0, 8.0), random.uniform(1.0, 4.0)])
+    keep = np.exp(-0.05 / over)
+    for step in range(1, steps):
+        level[:, step] = keep * level[:, step - 1] + np.sqrt(1 - keep**2) * deviation * random.normal(size=2)
+    # Shannon's share of a band: the SNR's mean is 3 to 18 dB.
+    shares = np.log2(1 + 10 ** ((random.uniform(3.0, 18.0) + level.sum(axis=0)) / 10))
+    mean = math.exp(random.uniform(math.log(1), math.log(12)))
+    rates = np.clip(mean * shares / shares.mean(), 0.1, 50.0)
+    if number % 2:
+        for _ in range(4):
+            begin = int(random.integers(steps - 20))
+            rates[begin : begin + int(random.integers(1, 20))] = 0.01
+    return bl.Trace.from_numpy(np.round(rates, 3), step_ms=50, name=f"fade-{number}")
+
+
+def utility(info: dict[str, np.ndarray], beside: bool) -> np.ndarray:
+    """Return the arena's utility of an interval: logarithms, each no lower than that of 0.05.
+
+    Beside another flow half of the link is enough, and delay does not count (docs/arena.md).
+    """
+    share = info["throughput_mbps"] / np.maximum(info["capacity_mbps"], 1e-3)
+    used = np.log(np.clip(share * (2 if beside else 1), 0.05, 1.0))
+    # The preset's part for delay is -q / (q + rtt).
+    delay = 0.0 if beside else np.log(np.clip(1 + info["reward_delay"], 0.05, 1.0))
+    return np.asarray(used + delay + np.log(np.clip(1 - info["loss"], 0.05, 1.0)))
 
 ROLLOUT, EPOCHS, BATCH = 128, 4, 2112
 GAMMA, LAMBDA, CLIP, RATE_OF_LEARNING, ENTROPY = 0.95, 0.95, 0.2, 5e-4, 1e-3
@@ -132,11 +183,13 @@ class Learner:
 class Environments:
     """The vectors of all kinds of links, as one."""
 
-    def __init__(self, count: int, seed: int) -> None:
+    def __init__(self, links: str, seed: int) -> None:
         make = gymnasium.make_vec
         name = "brakelight/CongestionControl-v0"
-        self._parts = [make(name, num_envs=count, links=links, steps=200) for links in TRAINING]
-        self._count = count
+        self._kinds = arena_links() if links == "arena" else TRAINING
+        self._for_arena = links == "arena"
+        self._count = count = ENVIRONMENTS // len(self._kinds)
+        self._parts = [make(name, num_envs=count, links=kind, steps=200) for kind in self._kinds]
         # Seeds of environments that are side by side must not overlap.
         self.observed = np.concatenate(
             [part.reset(seed=seed + 10_000 * number)[0] for number, part in enumerate(self._parts)]
@@ -154,8 +207,10 @@ class Environments:
         rewards = []
         for number, part in enumerate(self._parts):
             rows = slice(number * self._count, (number + 1) * self._count)
-            observed, reward, _, over, _ = part.step(actions[rows, None])
+            observed, reward, _, over, info = part.step(actions[rows, None])
             self.observed[rows], self.over[rows] = observed, over
+            if self._for_arena:
+                reward = utility(info, bool(self._kinds[number].against))
             rewards.append(reward)
         return np.concatenate(rewards).astype(np.float32), counts
 
@@ -197,10 +252,10 @@ def rollout(environments: Environments, parameters: Any, random: np.random.Gener
     return [flat["observed"], flat["actions"], flat["logs"], gains, returns, weights], mean_reward
 
 
-def train(steps: int, seed: int) -> tuple[Any, str, list[tuple[int, float, float]]]:
+def train(steps: int, seed: int, links: str) -> tuple[Any, str, list[tuple[int, float, float]]]:
     """Train for ``steps`` steps; return the networks, the specification, and rows of step, seconds and reward."""
     random = np.random.default_rng(seed)
-    environments = Environments(ENVIRONMENTS, seed)
+    environments = Environments(links, seed)
     count = len(environments.over)
     iterations = max(1, round(steps / (ROLLOUT * count)))
     parameters = initial(random, environments.observed.shape[1])
@@ -387,11 +442,14 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("agent"), help="the folder of what is written")
     parser.add_argument("--steps", type=int, default=1_000_000, help="steps of training; 0 judges what is there")
     parser.add_argument("--seed", type=int, default=1, help="of the training")
+    parser.add_argument(
+        "--train-on", choices=["drawn", "arena"], default="drawn", help="of the training, with a reward to match"
+    )
     parser.add_argument("--links", type=int, default=HELD_BACK, help="links of the judge; 0 for no judgement")
     given = parser.parse_args()
     model = given.out / "ppo.onnx"
     if given.steps > 0:
-        parameters, specification, curve = train(given.steps, given.seed)
+        parameters, specification, curve = train(given.steps, given.seed, given.train_on)
         export(parameters, specification, model)
         rows = ["steps,seconds,reward", *(f"{step},{seconds:.1f},{reward:.4f}" for step, seconds, reward in curve)]
         (given.out / "curve.csv").write_text("\n".join(rows) + "\n")
