@@ -89,6 +89,7 @@ def utility(info: dict[str, np.ndarray], beside: bool) -> np.ndarray:
     delay = 0.0 if beside else np.log(np.clip(1 + info["reward_delay"], 0.05, 1.0))
     return np.asarray(used + delay + np.log(np.clip(1 - info["loss"], 0.05, 1.0)))
 
+
 ROLLOUT, EPOCHS, BATCH = 128, 4, 2112
 GAMMA, LAMBDA, CLIP, RATE_OF_LEARNING, ENTROPY = 0.95, 0.95, 0.2, 5e-4, 1e-3
 HIDDEN = 64
@@ -443,7 +444,10 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=1_000_000, help="steps of training; 0 judges what is there")
     parser.add_argument("--seed", type=int, default=1, help="of the training")
     parser.add_argument(
-        "--train-on", choices=["drawn", "arena"], default="drawn", help="of the training, with a reward to match"
+        "--train-on",
+        choices=["drawn", "arena"],
+        default="drawn",
+        help="the links of training; `arena` also takes the arena's utility as the reward",
     )
     parser.add_argument("--links", type=int, default=HELD_BACK, help="links of the judge; 0 for no judgement")
     given = parser.parse_args()
