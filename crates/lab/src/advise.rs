@@ -217,7 +217,9 @@ pub fn advise(
         tables.push(table);
     }
     let advice = Advice { can: request.can, directions };
-    let table = Table { advice: Some(advice.clone()), ..Table::joined(tables) };
+    let traces: Vec<&str> = advice.directions.iter().map(|it| it.trace.as_str()).collect();
+    let title = format!("Advice for {}", traces.join(" and "));
+    let table = Table { title, advice: Some(advice.clone()), ..Table::joined(tables) };
     Ok((advice, table))
 }
 

@@ -66,7 +66,8 @@ impl Table {
         table
     }
 
-    /// Returns the rows of all `tables`, what is the same for all of them, and what is to be known of any.
+    /// Returns the rows of all `tables`, with what is the same for all of them and what is to be known of any.
+    /// The title is the first's.
     pub fn joined(tables: Vec<Table>) -> Self {
         let mut tables = tables.into_iter();
         let mut joined = tables.next().unwrap_or_default();
@@ -76,7 +77,6 @@ impl Table {
                 let new: Vec<String> = others.into_iter().filter(|it| !own.contains(it)).collect();
                 own.extend(new);
             }
-            joined.title = format!("{}, {}", joined.title, table.title);
             joined.runs.extend(table.runs);
             joined.every.extend(table.every);
             joined.first.extend(table.first);
