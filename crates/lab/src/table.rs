@@ -66,8 +66,8 @@ impl Table {
         table
     }
 
-    /// Returns the rows of all `tables`, with what is the same for all and what is to be known of any. The title
-    /// is that of the first.
+    /// Returns the rows of all `tables`, with what is the same for all and what is to be known of any. Its
+    /// title is that of the first.
     pub fn joined(tables: Vec<Table>) -> Self {
         let mut tables = tables.into_iter();
         let mut joined = tables.next().unwrap_or_default();
