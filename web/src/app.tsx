@@ -442,13 +442,14 @@ function useDecision(choice: Choice, rows: Row[], working: boolean, session: Ses
   const [decision, setDecision] = useState<Decision>();
   const whole = choice.source.kind === "setup" && !working && rows.length > 1 && rows.every((row) => isWhole(row) && !row.old);
   useEffect(() => {
-    if (choice.source.kind !== "setup") setDecision(undefined);
+    // What has ended with nothing to choose from, or with a run that failed, has no answer.
+    if (choice.source.kind !== "setup" || (!working && !whole)) setDecision(undefined);
     if (!whole) return;
     let wanted = true;
     // Without an answer the page has no such panel; the runs themselves are shown.
     session.decide(rows).then((next) => { if (wanted) setDecision(next ?? undefined); }, () => { if (wanted) setDecision(undefined); });
     return () => { wanted = false; };
-  }, [whole, rows]);
+  }, [whole, working, rows]);
   return decision;
 }
 
