@@ -5,7 +5,7 @@ use brakelight_core::units::Bytes;
 
 use crate::application::Application;
 use crate::bulk::Bulk;
-use crate::call::Call;
+use crate::call::{Call, FrameFate};
 use crate::custom::DynApplication;
 use crate::game::Game;
 use crate::paced::Paced;
@@ -46,6 +46,9 @@ macro_rules! applications {
             fn on_datagram(&mut self, datagram: &Datagram, socket: &mut impl Socket) {
                 match self { $(AnyApplication::$Variant(inner) => inner.on_datagram(datagram, socket)),* }
             }
+            fn on_piece(&mut self, number: u32, socket: &mut impl Socket) {
+                match self { $(AnyApplication::$Variant(inner) => inner.on_piece(number, socket)),* }
+            }
             fn is_over(&self) -> bool {
                 match self { $(AnyApplication::$Variant(inner) => inner.is_over()),* }
             }
@@ -76,6 +79,21 @@ applications! {
 }
 
 impl AnyApplication {
+    /// Keeps what becomes of each frame from now on, if it is a call.
+    pub fn keep_fates(&mut self) {
+        if let AnyApplication::Call(call) = self {
+            call.keep_fates();
+        }
+    }
+
+    /// Returns what became of each frame of a call; nothing of another application, or if that was not kept.
+    pub fn fates(&self) -> &[FrameFate] {
+        match self {
+            AnyApplication::Call(call) => call.fates(),
+            _ => &[],
+        }
+    }
+
     /// Returns the application that `traffic` describes, over packets whose payload is at most `mss`. Of
     /// short connections it is one of them, of mean size: see [`short_flows`](crate::short_flows).
     pub fn new(traffic: &Traffic, mss: Bytes) -> Self {
@@ -90,7 +108,7 @@ impl AnyApplication {
             }
             Traffic::Game(config) => AnyApplication::Game(Box::new(Game::new(*config))),
             Traffic::Video(config) => AnyApplication::Video(Box::new(Video::new(config.clone(), mss))),
-            Traffic::Call(config) => AnyApplication::Call(Box::new(Call::new(*config))),
+            Traffic::Call(config) => AnyApplication::Call(Box::new(Call::new(*config, mss))),
             Traffic::ShortFlows(law) => AnyApplication::Bulk(Bulk::new(law.size.mean())),
             Traffic::Custom(traffic) => AnyApplication::Custom(traffic.build(mss)),
         }

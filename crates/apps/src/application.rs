@@ -33,6 +33,9 @@ pub trait Application {
     /// A message arrived at its end, which [`Datagram::direction`] tells.
     fn on_datagram(&mut self, _datagram: &Datagram, _socket: &mut impl Socket) {}
 
+    /// The piece of this number arrived at the other end. It may do so twice.
+    fn on_piece(&mut self, _number: u32, _socket: &mut impl Socket) {}
+
     /// Returns whether it will never ask for anything again.
     fn is_over(&self) -> bool {
         false

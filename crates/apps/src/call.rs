@@ -21,6 +21,7 @@
 //! | - | `statistical`, `key_frame`, `key_interval` | - | off | [`encoder`](crate::encoder), rfc8593 |
 //! | - | `jitter_buffer` | - | off | [`playout`](crate::playout) |
 //! | - | `audio` | - | off | [`audio`](crate::audio) |
+//! | - | `repair` | - | stream | [`repair`](crate::repair) |
 //!
 //! Outcome: `bitrate_mbps` (of shown frames), `frames_shown`, `frames_late_percent` (of those that arrived),
 //! `frames_skipped_percent` (of those taken), `frame_delay_ms_mean`, `_p50`, `_p95`, `_p99` (capture to
@@ -30,22 +31,24 @@
 //! `freeze_ms_mean` (of one freeze), and `frames_missed_percent` (of those taken: skipped, late, or still
 //! missing after the deadline).
 //!
-//! Deviations: D1 frames travel in one stream, in order, also under QUIC, and are sent again when lost; a
-//! media transport would give up on late ones. D2 without `statistical` all frames of a rate have the same
+//! Deviations: D1 without `repair` frames travel in one stream, in order, also under QUIC, and are sent again
+//! when lost; a media transport would give up on late ones. D2 without `statistical` all frames of a rate have the same
 //! size.
 
 use std::collections::VecDeque;
 
+use brakelight_core::packet::Direction;
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Rate};
 
 use crate::application::Application;
 use crate::audio::Audio;
 use crate::distribution::{Distribution, visit_distribution};
-use crate::encoder::Encoder;
+use crate::encoder::{Encoded, Encoder};
 use crate::playout::Playout;
+use crate::repair::Frames;
 use crate::socket::{Datagram, Socket};
-use crate::traffic::Call as Config;
+use crate::traffic::{Call as Config, Repair};
 
 const SECOND: u64 = 1_000_000_000;
 const SHARE: f64 = 0.95;
@@ -54,13 +57,28 @@ const FREEZE_GAPS: usize = 30;
 const FREEZE_FACTOR: u64 = 3;
 const FREEZE_ADDED: Duration = Duration::from_millis(150);
 
-/// A frame on its way.
+/// A frame on its way in the stream.
 #[derive(Clone, Copy, Debug)]
 struct Frame {
     taken_at: Time,
     /// Payload that must have arrived for the frame to be whole.
     due: u64,
     size: u64,
+}
+
+/// What became of a frame that was taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FrameFate {
+    /// When it was taken.
+    pub taken_at: Time,
+    /// Its size; zero of one that was skipped.
+    pub size: Bytes,
+    /// Whether it is a key frame.
+    pub is_key: bool,
+    /// When it could be shown at the other end: whole, and with the frames that it builds on.
+    pub arrived_at: Option<Time>,
+    /// When it was shown, if it came before its deadline.
+    pub shown_at: Option<Time>,
 }
 
 /// A real-time video call: sender and receiver.
@@ -79,6 +97,8 @@ pub struct Call {
     skipped: u64,
     written: u64,
     flying: VecDeque<Frame>,
+    /// Frames in packets of their own, in place of the stream.
+    frames: Option<Box<Frames>>,
     started_at: Time,
     stopped_at: Option<Time>,
     shown_at: Option<Time>,
@@ -91,11 +111,14 @@ pub struct Call {
     delays: Distribution,
     /// From capture to display.
     playouts: Distribution,
+    /// What became of each frame, if that is kept.
+    fates: Option<Vec<FrameFate>>,
 }
 
 impl Call {
-    /// Returns a call that has not started.
-    pub fn new(config: Config) -> Self {
+    /// Returns a call that has not started, over packets whose payload is at most `mss`.
+    pub fn new(config: Config, mss: Bytes) -> Self {
+        let frames = || Box::new(Frames::new(config.repair, mss, config.deadline));
         Call {
             encoder: Encoder::new(config),
             playout: Playout::default(),
@@ -108,6 +131,7 @@ impl Call {
             skipped: 0,
             written: 0,
             flying: VecDeque::new(),
+            frames: (config.repair != Repair::Stream).then(frames),
             started_at: Time::ZERO,
             stopped_at: None,
             shown_at: None,
@@ -119,7 +143,18 @@ impl Call {
             frozen: Duration::ZERO,
             delays: Distribution::default(),
             playouts: Distribution::default(),
+            fates: None,
         }
+    }
+
+    /// Keeps what becomes of each frame from now on.
+    pub fn keep_fates(&mut self) {
+        self.fates.get_or_insert_default();
+    }
+
+    /// Returns what became of each frame that was taken, in order; nothing if that was not kept.
+    pub fn fates(&self) -> &[FrameFate] {
+        self.fates.as_deref().unwrap_or_default()
     }
 
     /// The rate for the next frame; `None` to skip it.
@@ -133,7 +168,8 @@ impl Call {
         if waiting > patience {
             return None;
         }
-        let wanted = rate.mul_f64(SHARE * (1.0 - waiting / patience));
+        let media = self.frames.as_ref().map_or(1.0, |frames| frames.media_share());
+        let wanted = rate.mul_f64(SHARE * media * (1.0 - waiting / patience));
         Some(wanted.clamp(self.config.min_rate, self.config.max_rate))
     }
 
@@ -168,12 +204,20 @@ impl Call {
         }
         self.beats += 1;
         self.taken += 1;
-        match self.wanted(socket) {
-            Some(rate) => {
-                let size = self.encoder.encode(now, rate, socket.random());
-                self.written += size.0;
-                self.flying.push_back(Frame { taken_at: now, due: self.written, size: size.0 });
-                socket.write(size);
+        let encoded = self.wanted(socket).map(|rate| self.encoder.encode(now, rate, socket.random()));
+        if let Some(fates) = &mut self.fates {
+            let Encoded { size, is_key } = encoded.unwrap_or(Encoded { size: Bytes::ZERO, is_key: false });
+            fates.push(FrameFate { taken_at: now, size, is_key, arrived_at: None, shown_at: None });
+        }
+        match encoded {
+            Some(Encoded { size, is_key }) => {
+                if let Some(frames) = &mut self.frames {
+                    frames.send(size.0, is_key, socket);
+                } else {
+                    self.written += size.0;
+                    self.flying.push_back(Frame { taken_at: now, due: self.written, size: size.0 });
+                    socket.write(size);
+                }
             }
             None => self.skipped += 1,
         }
@@ -195,9 +239,43 @@ impl Call {
         }
         if self.taken > 0 {
             let is_overdue = |frame: &&Frame| now.since(frame.taken_at) > self.config.deadline;
-            let missing = self.flying.iter().filter(is_overdue).count() as u64;
+            let missing = match &self.frames {
+                Some(frames) => frames.lost(now).0,
+                None => self.flying.iter().filter(is_overdue).count() as u64,
+            };
             let missed = self.skipped + self.late + missing;
             visit("frames_missed_percent", 100.0 * missed as f64 / self.taken as f64);
+        }
+    }
+
+    /// A frame of `size` bytes that was taken at `taken_at` can be shown.
+    fn arrived(&mut self, now: Time, taken_at: Time, size: u64) {
+        let delay = now.since(taken_at);
+        self.delays.record(delay);
+        let is_late = delay > self.config.deadline;
+        let shown_at = if self.config.jitter_buffer && !is_late {
+            self.playout.show_at(taken_at, now, self.config.deadline)
+        } else {
+            now
+        };
+        if let Some(fates) = &mut self.fates {
+            let place = fates.partition_point(|fate| fate.taken_at < taken_at);
+            if let Some(fate) = fates.get_mut(place) {
+                (fate.arrived_at, fate.shown_at) = (Some(now), (!is_late).then_some(shown_at));
+            }
+        }
+        if is_late {
+            self.late += 1;
+            return;
+        }
+        self.playouts.record(shown_at.since(taken_at));
+        self.show(shown_at, size);
+    }
+
+    /// Shows what can be shown of frames in packets of their own.
+    fn show_ready(&mut self, now: Time) {
+        while let Some(ready) = self.frames.as_mut().and_then(|frames| frames.pop_ready()) {
+            self.arrived(now, ready.taken_at, ready.size);
         }
     }
 
@@ -244,15 +322,29 @@ impl Application for Call {
         if let Some(audio) = &mut self.audio {
             audio.on_timer(socket);
         }
+        if let Some(frames) = &mut self.frames
+            && frames.next_timer() <= socket.now()
+        {
+            frames.on_timer(socket);
+            self.show_ready(socket.now());
+        }
     }
 
     fn next_timer(&self) -> Time {
-        self.audio.as_ref().map_or(self.beat_at, |audio| audio.next_timer().min(self.beat_at))
+        let audio = self.audio.as_ref().map_or(Time::MAX, Audio::next_timer);
+        let frames = self.frames.as_ref().map_or(Time::MAX, |frames| frames.next_timer());
+        self.beat_at.min(audio).min(frames)
     }
 
     fn on_datagram(&mut self, datagram: &Datagram, socket: &mut impl Socket) {
-        if let Some(audio) = &mut self.audio {
-            audio.on_datagram(datagram, socket.now());
+        match (datagram.direction, &mut self.frames, &mut self.audio) {
+            (Direction::Reverse, Some(frames), _) => {
+                if frames.on_feedback(datagram, socket) {
+                    self.encoder.request_key(socket.now());
+                }
+            }
+            (Direction::Forward, _, Some(audio)) => audio.on_datagram(datagram, socket.now()),
+            _ => {}
         }
     }
 
@@ -268,20 +360,15 @@ impl Application for Call {
                 break;
             }
             self.flying.pop_front();
-            let delay = now.since(frame.taken_at);
-            self.delays.record(delay);
-            if delay > self.config.deadline {
-                self.late += 1;
-            } else {
-                let shown_at = if self.config.jitter_buffer {
-                    self.playout.show_at(frame.taken_at, now, self.config.deadline)
-                } else {
-                    now
-                };
-                self.playouts.record(shown_at.since(frame.taken_at));
-                self.show(shown_at, frame.size);
-            }
+            self.arrived(now, frame.taken_at, frame.size);
         }
+    }
+
+    fn on_piece(&mut self, number: u32, socket: &mut impl Socket) {
+        if let Some(frames) = &mut self.frames {
+            frames.on_piece(number, socket);
+        }
+        self.show_ready(socket.now());
     }
 
     fn is_over(&self) -> bool {
@@ -311,6 +398,9 @@ impl Application for Call {
         }
         if self.config.jitter_buffer {
             self.visit_playout(now, length, visit);
+        }
+        if let Some(frames) = &self.frames {
+            frames.outcome(now, visit);
         }
         if let Some(audio) = &self.audio {
             audio.outcome(self.stopped_at.unwrap_or(now), visit);

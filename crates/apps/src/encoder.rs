@@ -7,6 +7,7 @@
 //!               a change by more than a half, or a key frame that is due, begins a burst of K_d frames:
 //!               first K_B, then B0 (K_d - K_B/B0) / (K_d - 1), so that B0 is their mean
 //!               (at least a fifth of B0)                                     rfc8593 5.2, syncodecs
+//!               so does a request for a key frame, unless another came in the 300 ms before      libwebrtc
 //!               else B = B0 (1 + x), x of Laplace's distribution             rfc8593 5.3
 //!               with mean 0 and scale SCALE_B
 //! ```
@@ -39,6 +40,8 @@ const SCALE: f64 = 0.15;
 const JUMP: f64 = 0.5;
 /// syncodecs, StatisticsCodec::nextPacketOrFrame
 const LEAST_SHARE: f64 = 0.2;
+/// libwebrtc encoder_rtcp_feedback.cc, kMinKeyframeSendIntervalMs
+const REQUESTS: Duration = Duration::from_millis(300);
 
 /// An encoder.
 #[derive(Clone, Debug)]
@@ -49,19 +52,49 @@ pub struct Encoder {
     key_at: Option<Time>,
     /// Frames left of a burst.
     burst: u32,
+    /// Whether the next frame is to be a key frame, and when that was last asked for.
+    is_key_due: bool,
+    asked_at: Option<Time>,
+}
+
+/// A frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Encoded {
+    /// Its size: at least one byte.
+    pub size: Bytes,
+    /// Whether it can be shown without the frames before it.
+    pub is_key: bool,
 }
 
 impl Encoder {
     /// Returns an encoder that has not encoded a frame.
     pub fn new(config: Config) -> Self {
-        Encoder { config, rate_bps: 0.0, changed_at: None, key_at: None, burst: 0 }
+        Encoder {
+            config,
+            rate_bps: 0.0,
+            changed_at: None,
+            key_at: None,
+            burst: 0,
+            is_key_due: true,
+            asked_at: None,
+        }
     }
 
-    /// Returns the size of the frame taken at `now`, where the controller and the encoder's range allow
-    /// `wanted`. At least one byte.
-    pub fn encode(&mut self, now: Time, wanted: Rate, random: &mut Random) -> Bytes {
+    /// Has the next frame be a key frame, unless one was asked for just before.
+    pub fn request_key(&mut self, now: Time) {
+        if self.asked_at.is_none_or(|at| now.since(at) >= REQUESTS) {
+            self.asked_at = Some(now);
+            self.is_key_due = true;
+        }
+    }
+
+    /// Returns the frame taken at `now`, where the controller and the encoder's range allow
+    /// `wanted`.
+    pub fn encode(&mut self, now: Time, wanted: Rate, random: &mut Random) -> Encoded {
+        let is_key_due = std::mem::take(&mut self.is_key_due);
         if !self.config.statistical {
-            return Bytes((wanted.bps() / 8 / u64::from(self.config.fps)).max(1));
+            let size = Bytes((wanted.bps() / 8 / u64::from(self.config.fps)).max(1));
+            return Encoded { size, is_key: is_key_due };
         }
         if self.changed_at.is_none_or(|at| now.since(at) >= REACTION) {
             let wanted_bps = wanted.as_bps_f64();
@@ -74,12 +107,13 @@ impl Encoder {
             self.rate_bps = wanted_bps;
         }
         let interval = self.config.key_interval;
-        if !interval.is_zero() && self.key_at.is_some_and(|at| now.since(at) >= interval) {
+        if is_key_due || !interval.is_zero() && self.key_at.is_some_and(|at| now.since(at) >= interval) {
             self.burst = BURST_FRAMES;
         }
         let mean = self.rate_bps / 8.0 / f64::from(self.config.fps);
         let key = self.config.key_frame.as_f64().max(mean);
-        let size = if self.burst == BURST_FRAMES {
+        let is_key = self.burst == BURST_FRAMES;
+        let size = if is_key {
             self.key_at = Some(now);
             key
         } else if self.burst > 0 {
@@ -90,7 +124,7 @@ impl Encoder {
             mean * (1.0 + SCALE * (random.exponential() - random.exponential()))
         };
         self.burst = self.burst.saturating_sub(1);
-        Bytes((size as u64).max(1))
+        Encoded { size: Bytes((size as u64).max(1)), is_key }
     }
 }
 
@@ -105,7 +139,7 @@ mod tests {
         (first..first + count)
             .map(|frame| {
                 let now = Time::from_nanos(frame * 1_000_000_000 / FPS);
-                encoder.encode(now, Rate::from_bps_f64(mbps * 1e6), random).as_f64()
+                encoder.encode(now, Rate::from_bps_f64(mbps * 1e6), random).size.as_f64()
             })
             .collect()
     }

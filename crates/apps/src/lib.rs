@@ -27,6 +27,7 @@
 //! | [`audio`] | the sound of a call |
 //! | [`encoder`] | the sizes of a call's frames |
 //! | [`playout`] | when a call's frames are shown |
+//! | [`repair`] | a call's frames in packets of their own, and what is done about those that are lost |
 
 #![forbid(unsafe_code)]
 
@@ -43,6 +44,7 @@ mod histogram;
 pub mod paced;
 pub mod phases;
 pub mod playout;
+pub mod repair;
 pub mod request_response;
 mod requests;
 pub mod short_flows;
@@ -55,7 +57,7 @@ pub use application::Application;
 pub use custom::{Applications, CustomApplication, CustomTraffic};
 pub use distribution::Distribution;
 pub use short_flows::ArrivalProcess;
-pub use socket::{Datagram, ENDLESS, Socket};
+pub use socket::{Datagram, ENDLESS, Piece, Socket};
 pub use traffic::Traffic;
 
 #[cfg(test)]

@@ -26,6 +26,15 @@ pub struct Datagram {
     pub held_us: u32,
 }
 
+/// A part of an application's data that travels in a packet of its own, forward, and is sent once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Piece {
+    /// Its number, by which it is told when it arrives: less than `u32::MAX`.
+    pub number: u32,
+    /// Its payload in bytes, at most what one packet of the flow carries.
+    pub size: u16,
+}
+
 /// A flow in the hands of its application, at a moment: one ordered, reliable stream forward, and messages
 /// both ways.
 pub trait Socket {
@@ -55,6 +64,16 @@ pub trait Socket {
 
     /// Sends a message beside the stream: no controller paces it, nobody sends it again.
     fn send(&mut self, datagram: Datagram);
+
+    /// Sends a piece as the controller and the pacer allow it: behind those that wait, or, if it is `urgent`,
+    /// ahead of those that are not. It counts as unsent until it leaves. Nobody sends it again.
+    ///
+    /// # Panics
+    /// On a host that has no pieces. It refuses applications that
+    /// [send them](crate::Traffic::is_in_pieces).
+    fn send_piece(&mut self, piece: Piece, _urgent: bool) {
+        unreachable!("piece {} on a host without pieces", piece.number);
+    }
 }
 
 /// So that a socket behind a pointer can be lent.
@@ -85,5 +104,8 @@ impl<S: Socket + ?Sized> Socket for &mut S {
     }
     fn send(&mut self, datagram: Datagram) {
         (**self).send(datagram);
+    }
+    fn send_piece(&mut self, piece: Piece, urgent: bool) {
+        (**self).send_piece(piece, urgent);
     }
 }

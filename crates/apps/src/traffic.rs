@@ -174,6 +174,36 @@ pub struct Call {
     pub jitter_buffer: bool,
     /// Whether there is sound beside the frames: 50 messages a second, which nobody sends again.
     pub audio: bool,
+    /// How frames travel, and what is done about lost packets.
+    pub repair: Repair,
+}
+
+/// How the frames of a call travel, and what is done about lost packets ([`repair`](crate::repair)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Repair {
+    /// In one stream, in order; the host sends again what was lost.
+    #[default]
+    Stream,
+    /// In packets of their own. A frame that is not whole is lost, and the receiver asks for a key frame.
+    None,
+    /// In packets of their own, which the receiver asks for again.
+    Nack,
+    /// In packets of their own, with one of parity for five.
+    Fec,
+}
+
+impl Repair {
+    /// All of them, by their names in scenarios.
+    pub const ALL: [(&'static str, Repair); 4] =
+        [("stream", Repair::Stream), ("none", Repair::None), ("nack", Repair::Nack), ("fec", Repair::Fec)];
+}
+
+impl Traffic {
+    /// Returns whether the application sends [pieces](crate::Piece), and writes nothing to the stream. Only
+    /// the modelled host of QUIC has them.
+    pub fn is_in_pieces(&self) -> bool {
+        matches!(self, Traffic::Call(call) if call.repair != Repair::Stream)
+    }
 }
 
 impl SizeLaw {
@@ -225,6 +255,7 @@ impl Default for Call {
             key_interval: Duration::ZERO,
             jitter_buffer: false,
             audio: false,
+            repair: Repair::Stream,
         }
     }
 }

@@ -340,7 +340,30 @@ pub fn flow_series<'a>(runs: impl IntoIterator<Item = (usize, &'a Run, &'a Serie
     Frame { columns }
 }
 
-/// One bin of a time series.
+/// Returns a frame of a call a row, as [`link_series`] does for bins of links.
+pub fn call_frames<'a>(runs: impl IntoIterator<Item = (usize, &'a Run, &'a Series)>) -> Frame {
+    let mut rows: Vec<(Bin<'a>, &FlowSeries)> = Vec::new();
+    for (place, run, series) in runs {
+        for flow in &series.flows {
+            rows.extend((0..flow.frames.taken_s.len()).map(|bin| (Bin { place, run, bin }, flow)));
+        }
+    }
+    let gap = |values: &[Option<f64>], bin: &Bin<'_>| values.get(bin.bin).copied().flatten();
+    let mut columns = bins(&rows);
+    columns.extend([
+        text("flow", &rows, |(_, flow)| flow.name.clone()),
+        number("taken_s", &rows, |(bin, flow)| flow.frames.taken_s.get(bin.bin).copied()),
+        count("size_bytes", &rows, |(bin, flow)| flow.frames.size_bytes.get(bin.bin).copied().unwrap_or(0)),
+        count("key_frame", &rows, |(bin, flow)| {
+            u64::from(flow.frames.is_key.get(bin.bin).copied().unwrap_or(false))
+        }),
+        number("delay_ms", &rows, |(bin, flow)| gap(&flow.frames.delay_ms, bin)),
+        number("playout_delay_ms", &rows, |(bin, flow)| gap(&flow.frames.playout_delay_ms, bin)),
+    ]);
+    Frame { columns }
+}
+
+/// One bin of a time series, or one frame of a call.
 struct Bin<'a> {
     place: usize,
     run: &'a Run,

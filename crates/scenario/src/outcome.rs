@@ -445,6 +445,32 @@ pub struct FlowSeries {
     #[serde(deserialize_with = "numbers::read")]
     #[schemars(with = "BTreeMap<String, Vec<Option<f64>>>")]
     pub state: BTreeMap<String, Vec<f64>>,
+    /// The frames of a simulated call; empty of any other flow.
+    #[serde(skip_serializing_if = "FrameSeries::is_empty")]
+    pub frames: FrameSeries,
+}
+
+/// The frames of a call, in the order in which they were taken. All columns are equally long.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct FrameSeries {
+    /// When it was taken.
+    pub taken_s: Vec<f64>,
+    /// Its size; 0 of one that was skipped.
+    pub size_bytes: Vec<u64>,
+    /// Whether it is a key frame.
+    pub is_key: Vec<bool>,
+    /// From then until it could be shown: whole, and with the frames that it builds on. None if it never could.
+    pub delay_ms: Vec<Option<f64>>,
+    /// From then until it was shown; none if it was not.
+    pub playout_delay_ms: Vec<Option<f64>>,
+}
+
+impl FrameSeries {
+    /// Returns whether there is no frame.
+    pub fn is_empty(&self) -> bool {
+        self.taken_s.is_empty()
+    }
 }
 
 /// The log of one link.

@@ -177,6 +177,10 @@ impl Scenario {
             let reason = "only a host `quic` has it: TCP acknowledges in the kernel, packet by packet";
             return check.contradiction("read_batch", reason.to_string());
         }
+        if flow.traffic.is_in_pieces() && flow.host != Host::Quic {
+            let reason = "`repair` needs a host `quic`: TCP has a stream and nothing else".to_string();
+            return check.contradiction("traffic", reason);
+        }
         check.within("mss", flow.mss, Bytes(64)..=PACKET)?;
         // The IPv4 header is the least a packet carries.
         check.within("overhead", flow.overhead, Bytes(20)..=Bytes(1_000))?;

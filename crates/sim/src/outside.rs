@@ -18,6 +18,9 @@ mod inbox;
 mod payloads;
 mod watch;
 
+use std::collections::BTreeMap;
+
+use brakelight_apps::call::FrameFate;
 use brakelight_apps::traffic::Traffic;
 use brakelight_core::controller::ControllerFailure;
 use brakelight_core::ecn::Mark;
@@ -180,6 +183,21 @@ impl Reporting for AnyHost {
             AnyHost::Modelled(host) => host.application(now, visit),
             AnyHost::Hosted(flow) => flow.application(now, visit),
             AnyHost::Bundled(bundle) => bundle.application(visit),
+        }
+    }
+
+    fn stages(&self, now: Time) -> BTreeMap<String, f64> {
+        match self {
+            AnyHost::Modelled(host) => host.stages(now),
+            AnyHost::Hosted(_) | AnyHost::Bundled(_) => BTreeMap::new(),
+        }
+    }
+
+    fn frames(&self) -> &[FrameFate] {
+        match self {
+            AnyHost::Modelled(host) => host.frames(),
+            AnyHost::Hosted(flow) => flow.frames(),
+            AnyHost::Bundled(_) => &[],
         }
     }
 

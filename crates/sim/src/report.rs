@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use brakelight_apps::call::FrameFate;
 use brakelight_core::controller::{Controller, ControllerFailure, RecoveryState, Rtt};
 use brakelight_core::ecn::Mark;
 use brakelight_core::time::{Duration, Time};
@@ -92,6 +93,12 @@ pub trait Reporting {
     /// stream of bytes.
     fn application(&self, now: Time, visit: &mut dyn FnMut(&'static str, f64));
 
+    /// Returns what became of each frame of a call, where that is recorded. Nothing of an endpoint that does not
+    /// implement this.
+    fn frames(&self) -> &[FrameFate] {
+        &[]
+    }
+
     /// Returns the mark that `ack`, an acknowledgement on its way, echoes for all that it newly covers. None
     /// if that is not known, as of an endpoint that does not implement this.
     fn echoed_mark(&self, _ack: &SimPacket) -> Option<Mark> {
@@ -137,6 +144,10 @@ impl Reporting for FlowHost {
 
     fn application(&self, now: Time, visit: &mut dyn FnMut(&'static str, f64)) {
         FlowHost::application(self, now, visit);
+    }
+
+    fn frames(&self) -> &[FrameFate] {
+        FlowHost::frames(self)
     }
 
     fn echoed_mark(&self, ack: &SimPacket) -> Option<Mark> {

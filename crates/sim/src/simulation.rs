@@ -351,7 +351,7 @@ impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
                     link.meter.series.as_ref().unwrap_or(&LinkBins::default()).series(&spec.name, bin)
                 })
                 .collect(),
-            flows: series.flows,
+            flows: series.flows.into_iter().zip(self.hosts()).map(with_frames).collect(),
         });
         let mut run = self.summary(from, to);
         run.run_id = self.run_id();
@@ -614,7 +614,21 @@ pub fn flow_config(scenario: &Scenario, flow: &FlowSpec, id: u32, name: &str, st
         controller_random: Random::stream(scenario.seed, &format!("controller {name}")),
         check_contract: false,
         record_stages: scenario.record.state,
+        record_frames: scenario.record.series,
     }
+}
+
+/// The series of a flow, with the frames of its call.
+fn with_frames<E: Reporting>((mut series, host): (FlowSeries, &E)) -> FlowSeries {
+    let ms = |from: Time, to: Option<Time>| to.map(|to| to.since(from).as_millis_f64());
+    for frame in host.frames() {
+        series.frames.taken_s.push(frame.taken_at.since(Time::ZERO).as_secs_f64());
+        series.frames.size_bytes.push(frame.size.0);
+        series.frames.is_key.push(frame.is_key);
+        series.frames.delay_ms.push(ms(frame.taken_at, frame.arrived_at));
+        series.frames.playout_delay_ms.push(ms(frame.taken_at, frame.shown_at));
+    }
+    series
 }
 
 /// What the element did up to `now`, if it is a shaper.

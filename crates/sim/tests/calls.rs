@@ -1,5 +1,5 @@
-//! What calls get on a moving link: GCC, NADA, SCReAM and ABC over five queues, alone and beside a download.
-//! It makes the table and the picture of `docs/guides/calls.md`:
+//! What calls get on a moving link: GCC, NADA, SCReAM and ABC over five queues, alone and beside a download,
+//! and what the repair of lost packets does. It makes the tables and the picture of `docs/guides/calls.md`:
 //!
 //! ```sh
 //! BRAKELIGHT_BLESS=1 cargo test -p brakelight-sim --test calls -- --ignored
@@ -79,7 +79,7 @@ impl Setting {
         all
     }
 
-    fn scenario(self, seed: u64) -> String {
+    fn scenario(self, seed: u64, repair: &str) -> String {
         let queue = &QUEUES[self.queue];
         let controller = match CONTROLLERS[self.controller].0 {
             "scream" => format!("scream:max_rate=2.5Mbps,ecn={}", queue.ecn),
@@ -90,7 +90,7 @@ impl Setting {
             "duration = \"{SECONDS}s\"\nseed = {seed}\ntrace_offset = \"random\"\n[[link]]\nname = \"cell\"\n\
              trace = \"{}\"\nqueue = \"{}\"\nbuffer = \"{}\"\n[[flow]]\nname = \"call\"\n\
              controller = \"{controller}\"\nhost = \"quic\"\nmss = \"1200B\"\nrtt = \"60ms\"\npath = [\"cell\"]\n\
-             traffic = {{ kind = \"call\", statistical = true, jitter_buffer = true }}\n",
+             traffic = {{ kind = \"call\", statistical = true, jitter_buffer = true, repair = \"{repair}\" }}\n",
             TRACES[self.trace].0,
             if self.is_beside { queue.beside } else { queue.alone },
             queue.buffer
@@ -103,8 +103,14 @@ impl Setting {
     }
 
     fn call(self, seed: u64, traces: &Traces) -> Call {
-        let text = self.scenario(seed);
-        let scenario = read("calls.toml", &text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        Call::of(&self.scenario(seed, "nack"), traces)
+    }
+}
+
+impl Call {
+    /// The call in the scenario `text`, whose first flow it is.
+    fn of(text: &str, traces: &Traces) -> Call {
+        let scenario = read("calls.toml", text).unwrap_or_else(|error| panic!("{error}\n{text}"));
         let outcome = run(&scenario, traces).unwrap_or_else(|error| panic!("{error}\n{text}"));
         let seen = outcome.run.flows[0].application.as_ref().expect("a call");
         Call {
@@ -116,12 +122,14 @@ impl Setting {
     }
 }
 
+fn traces() -> Traces {
+    let found = |name| Embedded::find(name).expect("an embedded trace").trace();
+    TRACES.iter().map(|(name, _)| (name.to_string(), found(name))).collect()
+}
+
 /// Every cell with the calls of all seeds, on as many threads as there are processors.
 fn measure() -> Vec<(Setting, Vec<Call>)> {
-    let traces: Traces = TRACES
-        .iter()
-        .map(|(name, _)| (name.to_string(), Embedded::find(name).expect("an embedded trace").trace()))
-        .collect();
+    let traces = traces();
     let settings = Setting::all();
     let next = AtomicUsize::new(0);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -148,6 +156,39 @@ fn median(calls: &[Call], of: fn(&Call) -> f64) -> (f64, f64, f64) {
     let count = values.len();
     let middle = (values[(count - 1) / 2] + values[count / 2]) / 2.0;
     (middle, values[1], values[count - 2])
+}
+
+/// How lost packets are repaired.
+const REPAIRS: [&str; 4] = ["stream", "none", "nack", "fec"];
+
+/// A call of GCC over a link that loses 2 % of its packets, whatever is sent.
+fn lossy(seed: u64, repair: &str) -> String {
+    format!(
+        "duration = \"{SECONDS}s\"\nseed = {seed}\n[[link]]\nname = \"line\"\nrate = \"8Mbps\"\n\
+         queue = \"droptail\"\nbuffer = \"1000pkt\"\n[[flow]]\nname = \"call\"\n\
+         controller = \"gcc:max_rate=2.5Mbps\"\nhost = \"quic\"\nmss = \"1200B\"\nrtt = \"60ms\"\n\
+         path = [\"line\", \"loss:rate=0.02\"]\n\
+         traffic = {{ kind = \"call\", statistical = true, jitter_buffer = true, repair = \"{repair}\" }}\n"
+    )
+}
+
+/// What each repair is worth to a call of GCC: on a lossy link, and beside a download in CAKE.
+fn repairs(traces: &Traces) -> String {
+    let mut table =
+        "| `repair` | 2 % lost at random | CAKE, walking | CAKE, driving |\n|---|---|---|---|\n".to_string();
+    let beside = |trace| Setting { trace, is_beside: true, queue: 2, controller: 0 };
+    for repair in REPAIRS {
+        let calls = |scenario: &dyn Fn(u64) -> String| -> Vec<Call> {
+            (1..=SEEDS).map(|seed| Call::of(&scenario(seed), traces)).collect()
+        };
+        let cells = [
+            cell(Some(&calls(&|seed| lossy(seed, repair)))),
+            cell(Some(&calls(&|seed| beside(1).scenario(seed, repair)))),
+            cell(Some(&calls(&|seed| beside(0).scenario(seed, repair)))),
+        ];
+        let _ = writeln!(table, "| `{repair}` | {} |", cells.join(" | "));
+    }
+    table
 }
 
 fn cell(calls: Option<&Vec<Call>>) -> String {
@@ -270,10 +311,7 @@ fn picture(measured: &[(Setting, Vec<Call>)]) -> String {
 
 #[test]
 fn every_cell_of_the_guide_runs_and_a_seed_repeats_itself() {
-    let traces: Traces = TRACES
-        .iter()
-        .map(|(name, _)| (name.to_string(), Embedded::find(name).expect("an embedded trace").trace()))
-        .collect();
+    let traces = traces();
     let setting = Setting { trace: 1, is_beside: true, queue: 1, controller: 2 };
     let (first, again) = (setting.call(1, &traces), setting.call(1, &traces));
     assert_eq!(format!("{first:?}"), format!("{again:?}"));
@@ -281,9 +319,16 @@ fn every_cell_of_the_guide_runs_and_a_seed_repeats_itself() {
     let other = setting.call(2, &traces);
     assert_ne!(format!("{first:?}"), format!("{other:?}"));
     for setting in Setting::all() {
-        let text = setting.scenario(1);
+        let text = setting.scenario(1, "nack");
         read("calls.toml", &text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     }
+}
+
+/// No frame is missed with NACKs where 2 % of the packets are lost, and most are without repair.
+#[test]
+fn repair_is_worth_its_bytes() {
+    let missed = |repair| Call::of(&lossy(1, repair), &Traces::new()).missed_percent;
+    assert!(missed("none") > 30.0 && missed("nack") < 0.1 && missed("fec") < 10.0);
 }
 
 #[test]
@@ -292,4 +337,5 @@ fn the_guide_has_what_calls_get() {
     let measured = measure();
     hold_picture("calls.svg", &picture(&measured));
     brakelight_testkit::part::check("../guides/calls", "calls", &table(&measured));
+    brakelight_testkit::part::check("../guides/calls", "repairs", &repairs(&traces()));
 }

@@ -96,6 +96,9 @@ pub enum SetupError {
         /// The largest that fits.
         most: Bytes,
     },
+    /// What its application sends.
+    #[error("traffic.repair: frames in packets of their own are simulated only: valid is stream")]
+    Pieces,
     /// Its packets.
     #[error(
         "mss: packets of {0} bytes are too small for QUIC: valid are 1228 bytes and more, headers included"
@@ -117,6 +120,9 @@ impl FlowSettings {
         let datagram = self.packet.saturating_sub(HEADERS);
         if datagram < LEAST {
             return Err(SetupError::Packet(self.packet));
+        }
+        if self.traffic.is_in_pieces() {
+            return Err(SetupError::Pieces);
         }
         self.check_messages(message_size(datagram))?;
         let mut settings = ControlSettings::new(self.controller.clone(), PacketSender::Driver, Path::Own)?;

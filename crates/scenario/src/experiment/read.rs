@@ -559,6 +559,8 @@ const PLAYED: &[&str] = &[
     "freeze_ms_mean",
     "frames_missed_percent",
 ];
+/// What it shows besides with frames in packets of their own.
+const REPAIRED: &[&str] = &["frames_lost_percent", "repair_percent", "key_frame_requests"];
 /// What it shows besides with sound.
 const AUDIO: &[&str] = &[
     "audio_missed_percent",
@@ -595,7 +597,8 @@ fn application(traffic: &Traffic) -> Option<BTreeMap<String, f64>> {
         Traffic::Call(call) => {
             let sound = AUDIO.iter().filter(|_| call.audio);
             let played = PLAYED.iter().filter(|_| call.jitter_buffer);
-            let names = CALL.iter().chain(played).chain(sound);
+            let repaired = REPAIRED.iter().filter(|_| traffic.is_in_pieces());
+            let names = CALL.iter().chain(played).chain(repaired).chain(sound);
             return Some(names.map(|&name| (name.to_string(), 1.0)).collect());
         }
         Traffic::Custom(custom) => custom.outcome(),

@@ -17,7 +17,7 @@ use crate::document::{Document, Node, Reason, Refusal, keys_of};
 use crate::problem::InputError;
 use crate::scheme_string::Words;
 use crate::traffic::{
-    Arrivals, Call, Game, OnOff, Phase, RequestResponse, ShortFlows, SizeLaw, Traffic, Video,
+    Arrivals, Call, Game, OnOff, Phase, Repair, RequestResponse, ShortFlows, SizeLaw, Traffic, Video,
 };
 
 const EXPECTED: &str = "a kind of traffic: backlogged, size, on-off, short-flows, rate-limited, phases, \
@@ -248,12 +248,16 @@ numbers! {
         jitter_buffer: bool, "true | false", "false";
         /// Whether there is sound beside the frames: 50 messages a second, which nobody sends again.
         audio: bool, "true | false", "false";
+        /// How frames travel, in a stream or in packets of their own, and how lost packets are repaired.
+        repair: Text<Repair>, "stream | none | nack | fec", "stream";
     }
 
     /// The numbers of `gaming`.
     GamingTable {
         /// Frames per second.
         fps: u32, "number", "60";
+        /// How frames travel, as in a `call`.
+        repair: Text<Repair>, "stream | none | nack | fec", "stream";
     }
 }
 
@@ -370,9 +374,13 @@ impl TrafficEntry {
                     key_interval: or(table.key_interval, call.key_interval),
                     jitter_buffer: table.jitter_buffer.unwrap_or(call.jitter_buffer),
                     audio: table.audio.unwrap_or(call.audio),
+                    repair: table.repair.map_or(call.repair, |repair| repair.0),
                 })
             }
-            TrafficTable::Gaming(table) => Traffic::Call(Call::gaming(table.fps.unwrap_or(GAMING_FPS))),
+            TrafficTable::Gaming(table) => {
+                let call = Call::gaming(table.fps.unwrap_or(GAMING_FPS));
+                Traffic::Call(Call { repair: table.repair.map_or(call.repair, |repair| repair.0), ..call })
+            }
         })
     }
 }
@@ -535,6 +543,7 @@ impl From<&Traffic> for TrafficEntry {
                 key_interval: call.statistical.then_some(Quantity(call.key_interval)),
                 jitter_buffer: call.jitter_buffer.then_some(true),
                 audio: call.audio.then_some(true),
+                repair: (call.repair != Repair::Stream).then_some(Text(call.repair)),
             }),
         })
     }

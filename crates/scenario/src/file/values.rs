@@ -16,6 +16,7 @@ use serde::{Serialize, Serializer};
 use crate::scenario::{Reordering, TraceOffset, Waiting};
 use crate::scheme_string::Words;
 use crate::traffic::Offer;
+use crate::traffic::Repair;
 
 /// A quantity with its unit: `"100ms"`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -189,6 +190,23 @@ impl Textual for Reordering {
             Reordering::Fixed => "fixed".to_string(),
             Reordering::Adaptive => "adaptive".to_string(),
         }
+    }
+}
+
+impl Textual for Repair {
+    fn schema() -> Schema {
+        json_schema!({"type": "string", "enum": Repair::ALL.map(|(name, _)| name)})
+    }
+    fn expected() -> String {
+        "`stream`, `none`, `nack` or `fec`".to_string()
+    }
+    fn read(text: &str) -> Result<Self, String> {
+        let found = Repair::ALL.iter().find(|(name, _)| *name == text);
+        found.map(|(_, repair)| *repair).ok_or_else(Self::expected)
+    }
+    fn show(&self) -> String {
+        let found = Repair::ALL.iter().find(|(_, repair)| repair == self);
+        found.map_or_else(String::new, |(name, _)| (*name).to_string())
     }
 }
 

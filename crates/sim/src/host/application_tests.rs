@@ -5,10 +5,10 @@ use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Rate};
 use brakelight_registry::Host;
 use brakelight_scenario::traffic::{
-    Arrivals, Call, Game, OnOff, RequestResponse, ShortFlows, SizeLaw, Traffic, Video,
+    Arrivals, Call, Game, OnOff, Repair, RequestResponse, ShortFlows, SizeLaw, Traffic, Video,
 };
 
-use super::harness::{Verdict, World, config};
+use super::harness::{Sent, Verdict, World, config};
 use crate::engine::Routed;
 use crate::packet::{Kind, SimPacket};
 
@@ -280,4 +280,112 @@ fn short_connections_survive_loss_and_are_counted_when_they_end() {
     let counters = world.host.counters();
     assert_eq!(counters.goodput_bytes, world.outcome("flows_completed").unwrap() as u64 * 20_000);
     assert!(counters.retransmitted_packets > 0);
+}
+
+/// A call whose frames travel in packets of their own, over a path of 20 Mbit/s.
+fn pieces<F: FnMut(Time, &SimPacket) -> Verdict>(repair: Repair, verdict: F) -> World<F> {
+    let call = Traffic::Call(Call { repair, ..Call::default() });
+    World::new(config(Host::Quic, call), RTT, verdict).bottleneck(Rate::from_mbps(20), 200_000)
+}
+
+/// The numbers of a flow's data packets, and of the pieces in them.
+fn numbers<F: FnMut(Time, &SimPacket) -> Verdict>(world: &World<F>) -> Vec<(u32, u32)> {
+    let number = |packet: &SimPacket| match packet.kind() {
+        Kind::Data { number, segment, .. } => (number, segment),
+        _ => unreachable!("data"),
+    };
+    world.data().map(|sent| number(&sent.packet)).collect()
+}
+
+fn dropping(number: u32) -> impl FnMut(Time, &SimPacket) -> Verdict {
+    move |_, packet| match packet.kind() {
+        Kind::Data { number: found, .. } if found == number => Verdict::Drop,
+        _ => Verdict::Deliver,
+    }
+}
+
+#[test]
+fn a_lost_piece_lowers_the_window_and_is_not_sent_again() {
+    let mut world = pieces(Repair::None, dropping(200));
+    world.run(Time::from_secs(10));
+    let numbers = numbers(&world);
+    assert!(
+        numbers
+            .iter()
+            .enumerate()
+            .all(|(place, &(number, piece))| { (number, piece) == (place as u32, place as u32) })
+    );
+    let counters = world.host.counters();
+    assert_eq!((counters.lost_packets, counters.retransmitted_packets), (1, 0));
+    assert_eq!(counters.tail_probes, 0);
+    expect(&world, "key_frame_requests", 1.0, 1.0);
+    // The frame itself, and those of about a round trip and a half, until the key frame.
+    expect(&world, "frames_lost_percent", 100.0 * 4.0 / 300.0, 100.0 * 8.0 / 300.0);
+    expect(&world, "repair_percent", 0.0, 0.0);
+    let seen = world.host.sender();
+    assert!(seen.cwnd < Bytes(400_000), "{:?}", seen.cwnd);
+}
+
+#[test]
+fn a_nack_brings_a_piece_again_in_another_packet() {
+    let mut world = pieces(Repair::Nack, dropping(200));
+    world.run(Time::from_secs(10));
+    assert_eq!(world.host.counters().retransmitted_packets, 0);
+    expect(&world, "key_frame_requests", 0.0, 0.0);
+    expect(&world, "frames_lost_percent", 0.0, 0.0);
+    // One packet of about two thousand.
+    expect(&world, "repair_percent", 0.01, 0.1);
+    expect(&world, "frames_late_percent", 0.0, 0.0);
+}
+
+#[test]
+fn parity_brings_the_frame_without_a_round_trip() {
+    // Every fiftieth packet is lost. NewReno's window is small then, with either.
+    let delay = |repair| {
+        let mut world = pieces(repair, |_: Time, packet: &SimPacket| match packet.kind() {
+            Kind::Data { number, .. } if number % 50 == 25 => Verdict::Drop,
+            _ => Verdict::Deliver,
+        });
+        world.run(Time::from_secs(10));
+        expect(&world, "frames_lost_percent", 0.0, 0.0);
+        world.outcome("frame_delay_ms_p95").expect("frames came")
+    };
+    let (nack, fec) = (delay(Repair::Nack), delay(Repair::Fec));
+    assert!(nack > fec + 60.0, "{fec}, {nack}");
+}
+
+/// From 3 s to 4 s nothing passes. Where there is nothing to send again, PINGs find out that the path is back.
+#[test]
+fn pieces_go_on_after_a_silence() {
+    for repair in [Repair::None, Repair::Nack, Repair::Fec] {
+        let mut world = pieces(repair, |now: Time, _: &SimPacket| {
+            let silent = now >= Time::from_secs(3) && now < Time::from_secs(4);
+            if silent { Verdict::Drop } else { Verdict::Deliver }
+        });
+        world.run(Time::from_secs(10));
+        let counters = world.host.counters();
+        assert!(counters.tail_probes >= 1, "{counters:?}");
+        // A second of the call is lost, and what follows it until the key frame.
+        expect(&world, "frames_shown", 220.0, 275.0);
+        expect(&world, "freezes", 1.0, 2.0);
+        let late: Vec<f64> = world.data().map(Sent::millis).filter(|&at| at > 9_900.0).collect();
+        assert!(!late.is_empty());
+    }
+}
+
+/// Reordering, copies and 5 % of losses: the contract with the controller holds (the host checks it).
+#[test]
+fn pieces_survive_a_wild_path() {
+    for repair in [Repair::None, Repair::Nack, Repair::Fec] {
+        let mut random = brakelight_core::random::Random::stream(7, "wild");
+        let mut world =
+            pieces(repair, move |_: Time, _: &SimPacket| match (random.uniform() * 100.0) as u32 {
+                0..5 => Verdict::Drop,
+                5..10 => Verdict::Late(Duration::from_millis(30)),
+                10..15 => Verdict::Twice(Duration::from_millis(15)),
+                _ => Verdict::Deliver,
+            });
+        world.run(Time::from_secs(30));
+        assert!(world.outcome("frames_shown").is_some_and(|shown| shown > 300.0), "{repair:?}");
+    }
 }

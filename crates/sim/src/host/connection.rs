@@ -208,8 +208,10 @@ impl Connection {
             encoding,
             sender: Sender::new(shared.host, controller, &opening, config.pacing_burst)
                 .with_quic(config.reordering, config.undo)
+                .with_pieces(config.traffic.is_in_pieces())
                 .with_stages(config.record_stages),
-            receiver: Receiver::new(shared.host, feedback, config.ack_delay, config.receiver_clock),
+            receiver: Receiver::new(shared.host, feedback, config.ack_delay, config.receiver_clock)
+                .with_pieces(config.traffic.is_in_pieces()),
             acks: AckArena::default(),
             outbox: Outbox::new(),
             datagrams: VecDeque::new(),

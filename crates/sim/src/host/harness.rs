@@ -91,6 +91,7 @@ pub(crate) fn config(host: Host, traffic: Traffic) -> FlowConfig {
         acks_are_read: false,
         check_contract: true,
         record_stages: true,
+        record_frames: true,
     }
 }
 

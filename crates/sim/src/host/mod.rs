@@ -31,6 +31,7 @@ mod stages;
 
 use std::collections::BTreeMap;
 
+use brakelight_apps::call::FrameFate;
 use brakelight_apps::{AnyApplication, Application, Datagram};
 use brakelight_core::controller::{Controller, ControllerFailure};
 use brakelight_core::ecn::Mark;
@@ -105,6 +106,8 @@ pub struct FlowConfig {
     pub check_contract: bool,
     /// Whether to keep when the controller changed its stage ([`FlowHost::stages`]).
     pub record_stages: bool,
+    /// Whether to keep what became of each frame of a call ([`FlowHost::frames`]).
+    pub record_frames: bool,
 }
 
 /// What a flow did so far.
@@ -209,7 +212,7 @@ impl FlowHost {
     pub fn new(config: FlowConfig) -> Self {
         let life = match &config.traffic {
             Traffic::ShortFlows(law) => Life::Many(Box::new(Bundle::new(*law))),
-            traffic => Life::One(Single::new(traffic, config.mss)),
+            traffic => Life::One(Single::new(traffic, config.mss, config.record_frames)),
         };
         FlowHost {
             shared: Shared::new(&config),
@@ -329,6 +332,14 @@ impl FlowHost {
         match &self.life {
             Life::One(single) => single.application.outcome(now, visit),
             Life::Many(bundle) => bundle.outcome(visit),
+        }
+    }
+
+    /// Returns what became of each frame of a call; nothing of another application, or if it is not recorded.
+    pub fn frames(&self) -> &[FrameFate] {
+        match &self.life {
+            Life::One(single) => single.application.fates(),
+            Life::Many(_) => &[],
         }
     }
 
@@ -516,8 +527,11 @@ struct Single {
 }
 
 impl Single {
-    fn new(traffic: &Traffic, mss: Bytes) -> Self {
-        let application = AnyApplication::new(traffic, mss);
+    fn new(traffic: &Traffic, mss: Bytes, record_frames: bool) -> Self {
+        let mut application = AnyApplication::new(traffic, mss);
+        if record_frames {
+            application.keep_fates();
+        }
         Single {
             connection: None,
             listens: application.listens(),
@@ -595,7 +609,17 @@ impl Single {
     /// Tells the application what has arrived, if it is more than it knows of.
     #[inline(never)]
     fn hear_delivered(&mut self, shared: &mut Shared, now: Time) {
-        let delivered = self.connection.as_ref().map_or(0, |connection| connection.receiver.in_order().0);
+        let Some(connection) = &mut self.connection else { return };
+        if let Some(arrived) = connection.receiver.take_pieces() {
+            for &number in arrived.iter() {
+                self.act(shared, now, |application, socket| application.on_piece(number, socket));
+            }
+            if let Some(connection) = &mut self.connection {
+                connection.receiver.reuse(arrived);
+            }
+            return;
+        }
+        let delivered = connection.receiver.in_order().0;
         if delivered > self.heard {
             self.heard = delivered;
             self.act(shared, now, |application, socket| application.on_delivered(socket));

@@ -25,6 +25,7 @@ use brakelight_senders::feedback::receive_timestamps::{Arrived, Frame};
 use super::acks::{AckBody, Sack};
 use super::ranges::{Range, RangeSet};
 use super::ring::Ring;
+use super::sender::PING;
 use crate::packet::SimPacket;
 
 /// Linux 6.12 tcp.h, TCP_MAX_QUICKACKS
@@ -91,6 +92,8 @@ pub(super) struct Receiver {
     /// Payload that arrived for the first time, and payload handed to the application in order.
     received: u64,
     in_order: u64,
+    /// The numbers of the pieces that arrived, if the application sends pieces.
+    pieces: Option<Box<Vec<u32>>>,
 }
 
 impl Receiver {
@@ -119,7 +122,26 @@ impl Receiver {
             keeps_times: true,
             received: 0,
             in_order: 0,
+            pieces: None,
         }
+    }
+
+    /// The same receiver, of pieces if `pieces`.
+    pub(super) fn with_pieces(mut self, pieces: bool) -> Self {
+        self.pieces = pieces.then(Box::default);
+        self
+    }
+
+    /// The numbers of the pieces that arrived since they were last asked for. Give their memory back with
+    /// [`Receiver::reuse`].
+    pub(super) fn take_pieces(&mut self) -> Option<Box<Vec<u32>>> {
+        let arrived = self.pieces.as_mut().filter(|arrived| !arrived.is_empty())?;
+        Some(std::mem::take(arrived))
+    }
+
+    pub(super) fn reuse(&mut self, mut memory: Box<Vec<u32>>) {
+        memory.clear();
+        self.pieces = Some(memory);
     }
 
     /// Payload that arrived, each byte counted once.
@@ -187,12 +209,26 @@ impl Receiver {
         }
         self.conceal_gap(number, segment);
         if self.host == Host::Quic {
-            self.take_number(now, number);
+            let is_new = self.take_number(now, number);
+            if let Some(arrived) = &mut self.pieces {
+                if is_new && segment != PING.number {
+                    arrived.push(segment);
+                    self.received += u64::from(payload);
+                    self.in_order += u64::from(payload);
+                }
+                return self.answer(now, action);
+            }
         } else if segment <= self.last_ack_sent {
             // rfc7323 4.3
             self.echoed = packet.sent_at;
         }
         self.take_segment(segment, payload);
+        self.answer(now, action)
+    }
+
+    /// What the host does about a packet that was taken in.
+    #[inline]
+    fn answer(&mut self, now: Time, action: AckAction) -> AckRequest {
         self.report_at = self.feedback.next_report().unwrap_or(Time::MAX);
         match action {
             AckAction::Now | AckAction::FlushThenNow => AckRequest::Ack,
@@ -239,6 +275,9 @@ impl Receiver {
         if self.host == Host::Quic {
             self.numbers.insert(missing, |_| {});
         }
+        if self.pieces.is_some() {
+            return;
+        }
         self.beyond.remove_below(segment);
         while self.next < segment {
             self.in_order += u64::from(self.sizes.pop_front().unwrap_or(0));
@@ -246,14 +285,17 @@ impl Receiver {
         }
     }
 
-    fn take_number(&mut self, now: Time, number: u32) {
+    /// Notes that packet `number` arrived. Returns whether it is new.
+    fn take_number(&mut self, now: Time, number: u32) -> bool {
         if self.numbers.iter().next_back().is_none_or(|last| number >= last.end) {
             self.largest_at = now;
         }
-        self.numbers.insert(Range { start: number, end: number + 1 }, |_| {});
+        let mut is_new = false;
+        self.numbers.insert(Range { start: number, end: number + 1 }, |_| is_new = true);
         while self.numbers.len() > QUIC_RANGES {
             self.numbers.pop_front();
         }
+        is_new
     }
 
     #[inline]

@@ -1,6 +1,6 @@
 //! The modelled flow as an application's socket.
 
-use brakelight_apps::{Datagram, Socket};
+use brakelight_apps::{Datagram, Piece, Socket};
 use brakelight_core::random::Random;
 use brakelight_core::time::Time;
 use brakelight_core::units::{Bytes, Rate};
@@ -54,5 +54,9 @@ impl Socket for FlowSocket<'_> {
         let Datagram { direction, payload, number, echo, held_us } = datagram;
         let kind = Kind::Datagram { number, echo, held_us };
         self.connection.post_datagram(self.shared, self.now, direction, payload, kind);
+    }
+
+    fn send_piece(&mut self, piece: Piece, urgent: bool) {
+        self.connection.sender.write_piece(piece, urgent);
     }
 }

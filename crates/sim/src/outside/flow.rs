@@ -12,6 +12,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use brakelight_apps::call::FrameFate;
 use brakelight_apps::traffic::Traffic;
 use brakelight_apps::{AnyApplication, Application, Datagram, Socket};
 use brakelight_core::ecn::{Ecn, Encoding};
@@ -144,6 +145,9 @@ impl HostedFlow {
             Traffic::Game(_) | Traffic::RequestResponse(_) if !about.messages => {
                 return Err(format!("traffic: `{name}` carries no messages, which this application needs"));
             }
+            ref call if call.is_in_pieces() => {
+                return Err(format!("traffic.repair: `{name}` has a stream and messages: valid is stream"));
+            }
             Traffic::Call(call) if call.audio && !about.messages => {
                 return Err(format!("traffic.audio: `{name}` carries no messages, which sound needs"));
             }
@@ -152,12 +156,16 @@ impl HostedFlow {
         beacon.note(config.flow, Time::ZERO);
         let inbox = Inbox::new(&config);
         let pair = hosted.pair(datagram, config.controller_random)?;
+        let mut application = AnyApplication::new(&config.traffic, Bytes(u64::from(datagram)));
+        if config.record_frames {
+            application.keep_fates();
+        }
         Ok(HostedFlow {
             id: config.flow,
             encoding: about.encoding,
             datagram,
             pair,
-            application: AnyApplication::new(&config.traffic, Bytes(u64::from(datagram))),
+            application,
             application_at: Time::MAX,
             stream: Stream::default(),
             messages: Vec::new(),
@@ -478,6 +486,11 @@ impl HostedFlow {
             visit("pacing_rate_bps", rate.as_bps_f64());
         }
         self.pair.sender.inspect(visit);
+    }
+
+    /// Returns what became of each frame of a call; nothing of another application, or if it is not recorded.
+    pub fn frames(&self) -> &[FrameFate] {
+        self.application.fates()
     }
 
     /// Calls `visit` with what the application made of it until `now`, by name, in the unit the name ends in.

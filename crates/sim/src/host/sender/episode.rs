@@ -10,7 +10,8 @@ use super::prr::Prr;
 use super::scoreboard::State;
 
 impl Sender {
-    /// Takes transmission `number` out of flight as lost, and queues its segment to be sent again.
+    /// Takes transmission `number` out of flight as lost, and queues its segment to be sent again. A piece is
+    /// forgotten.
     pub(super) fn mark_lost(&mut self, number: u32) {
         let entry = &mut self.transmissions[number];
         debug_assert_eq!(entry.state(), State::Outstanding);
@@ -25,10 +26,10 @@ impl Sender {
         if self.host == Host::Tcp {
             self.tcp.left_flight(retransmission);
         }
-        if let Some(entry) = self.segments.get(segment)
-            && !entry.delivered
-            && entry.latest == number
-        {
+        let Some(entry) = self.segments.get_mut(segment) else { return };
+        if self.pieces.is_some() {
+            entry.delivered = true;
+        } else if !entry.delivered && entry.latest == number {
             self.lost_queue.push_back(segment);
         }
     }

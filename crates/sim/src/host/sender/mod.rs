@@ -5,6 +5,7 @@
 //! | `scoreboard` | what was sent and what became of it |
 //! | `send` | the next packet, and what keeps it from leaving |
 //! | `ack` | what an ACK does, common to both profiles, and the events it makes for the controller |
+//! | `pieces` | what an application sends once, in packets of their own |
 //! | `episode` | the beginning and the end of a reaction to loss or marks |
 //! | `tcp` | RACK, F-RTO, undo |
 //! | `timeout` | TCP's timers: tail loss probe, RTO |
@@ -16,6 +17,7 @@
 
 mod ack;
 mod episode;
+mod pieces;
 mod prr;
 mod quic;
 mod sack1;
@@ -40,6 +42,8 @@ use super::ranges::{Range, RangeSet};
 use super::ring::Ring;
 use super::stages::Stages;
 use crate::report::SenderView;
+pub(super) use pieces::PING;
+use pieces::Pieces;
 use prr::Prr;
 use scoreboard::{Segment, State, Tags, Transmission};
 pub(super) use send::Next;
@@ -61,6 +65,7 @@ enum Forced {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Outgoing {
     pub(super) number: u32,
+    /// The segment, or the number of the piece.
     pub(super) segment: u32,
     pub(super) size: u16,
     pub(super) directive: SendDirective,
@@ -89,6 +94,8 @@ pub(super) struct Sender {
 
     /// Payload the application has asked for and that was never sent; `u64::MAX` without end.
     unsent: u64,
+    /// What makes up `unsent`, if the application sends pieces.
+    pieces: Option<Box<Pieces>>,
     delivery: Delivery,
     last_sent_at: Option<Time>,
 
@@ -165,6 +172,7 @@ impl Sender {
             lost_queue: VecDeque::new(),
             oldest: 0,
             unsent: 0,
+            pieces: None,
             delivery: Delivery::new(connection.now),
             last_sent_at: None,
             episode: Episode::default(),
@@ -288,6 +296,9 @@ impl Sender {
     /// Forgets what was never sent.
     pub(super) fn discard_unsent(&mut self) {
         self.unsent = 0;
+        if let Some(pieces) = &mut self.pieces {
+            pieces.clear();
+        }
     }
 
     /// Whether everything written was sent and acknowledged.

@@ -17,6 +17,7 @@
 //!   quinn-proto 0.11.19, does it), unless the flow says otherwise.
 //! - D3 Where RFC 9002 sends a PING because all that is in flight is payload that arrived in other packets,
 //!   those packets are declared lost at once, not when the PING is acknowledged.
+//! - D4 What a flow of pieces lost is forgotten at the next ACK: one that arrives after that undoes nothing.
 
 use brakelight_core::controller::{Controller, SpuriousEvent, Timeout, TimeoutEvent};
 use brakelight_core::sender::Phase;

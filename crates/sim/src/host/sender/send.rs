@@ -7,7 +7,7 @@ use brakelight_core::units::{Bytes, Rate};
 use brakelight_registry::Host;
 
 use super::scoreboard::{Segment, State, Transmission};
-use super::{Forced, Outgoing, Sender};
+use super::{Forced, Outgoing, PING, Sender};
 
 /// The most bytes that may be in flight, on every host: no receiver of TCP can grant more (rfc7323 2.3).
 pub(super) const LARGEST_WINDOW: u64 = 1 << 30;
@@ -142,8 +142,13 @@ impl Sender {
             // rfc8985 7.3: new data, or else the highest segment.
             Forced::Tail if self.unsent > 0 => None,
             Forced::Tail => Some(self.highest_unsacked()?),
-            // rfc9002 6.2.4: lost data, or else new data, or else what left longest ago.
+            // rfc9002 6.2.4: lost data, or else new data, or else what left longest ago: a PING where nothing
+            // is sent twice.
             Forced::Probes(_) if lost.is_none() && self.unsent > 0 => None,
+            Forced::Probes(_) if self.pieces.is_some() => {
+                self.write_piece(PING, true);
+                None
+            }
             Forced::Probes(_) => Some(lost.or_else(|| self.oldest_undelivered())?),
         };
         if segment.is_some() && segment == lost {
@@ -160,7 +165,10 @@ impl Sender {
     pub(super) fn size_of(&self, segment: Option<u32>) -> u64 {
         match segment {
             Some(segment) => u64::from(self.segments[segment].size),
-            None => self.unsent.min(self.mss),
+            None => match &self.pieces {
+                None => self.unsent.min(self.mss),
+                Some(pieces) => pieces.next_size(),
+            },
         }
     }
 
@@ -213,6 +221,7 @@ impl Sender {
         if let Some(rate) = rate {
             self.pacer.sent(now, size, rate);
         }
+        let mut carried = None;
         let segment = match segment {
             Some(segment) => segment,
             None => {
@@ -220,6 +229,9 @@ impl Sender {
                     self.unsent -= size;
                 }
                 directive.cwr |= std::mem::take(&mut self.cwr_pending);
+                if let Some(piece) = self.pieces.as_mut().and_then(|pieces| pieces.pop()) {
+                    carried = Some(piece.number);
+                }
                 let segment = self.segments.end();
                 self.segments.push(Segment {
                     latest: number,
@@ -260,7 +272,7 @@ impl Sender {
             self.stopped(now, self.no_room(unsent));
             self.halt();
         }
-        Outgoing { number, segment, size: size as u16, directive }
+        Outgoing { number, segment: carried.unwrap_or(segment), size: size as u16, directive }
     }
 
     /// Notes that `segment` leaves again as transmission `number`. Returns the transmission that it replaces
