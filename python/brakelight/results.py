@@ -229,6 +229,19 @@ class Result:
         return Rows(self._table.frame("flow_series"))
 
     @property
+    def frames(self) -> Rows:
+        """A row per frame of each simulated call, of each row's first seed.
+
+        ``taken_s`` is when the camera took it, and ``delay_ms`` how long it took until it could be shown: whole, and
+        with the frames that it builds on (NaN or null if it never could). ``playout_delay_ms`` is the same until it
+        was shown. A frame of 0 bytes was skipped, and ``key_frame`` is 1 of a key frame.
+
+        Raises:
+            InputError: if no series were asked for (``series=True``), or nothing was a call.
+        """
+        return Rows(self._table.frame("frames"))
+
+    @property
     def link_logs(self) -> Rows:
         """A row per event of each link, of each row's first seed: opportunities, arrivals, departures, drops.
 

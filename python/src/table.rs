@@ -106,7 +106,7 @@ impl Table {
         self.table.warnings()
     }
 
-    /// `runs`, `flows`, `links`, `link_series`, `flow_series` or `link_logs`.
+    /// `runs`, `flows`, `links`, `link_series`, `flow_series`, `frames` or `link_logs`.
     fn frame(&self, kind: &str) -> PyResult<Frame> {
         let runs = || self.table.runs.iter();
         let frame = match kind {
@@ -115,10 +115,11 @@ impl Table {
             "links" => frame::links(runs()),
             "link_series" => frame::link_series(self.series()?),
             "flow_series" => frame::flow_series(self.series()?),
+            "frames" => self.call_frames()?,
             "link_logs" => self.logs()?,
             other => {
                 return Err(InputError::new_err(format!(
-                    "unknown table `{other}`: valid are runs, flows, links, link_series, flow_series, link_logs"
+                    "unknown table `{other}`: valid are runs, flows, links, link_series, flow_series, frames, link_logs"
                 )));
             }
         };
@@ -150,6 +151,17 @@ impl Table {
 }
 
 impl Table {
+    /// A frame of a call a row. Fails where there are none.
+    fn call_frames(&self) -> PyResult<frame::Frame> {
+        let frames = frame::call_frames(self.series()?);
+        if frames.rows() == 0 && !self.table.runs.is_empty() {
+            return Err(InputError::new_err(
+                "there are no frames: only a simulated call has them, such as `compare(..., traffic=\"call\", series=True)`",
+            ));
+        }
+        Ok(frames)
+    }
+
     /// An event of a link's log a row. Fails where there are no logs.
     fn logs(&self) -> PyResult<frame::Frame> {
         let rows = self.table.runs.iter().zip(&self.table.first).enumerate();

@@ -127,6 +127,28 @@ def test_series_are_there_where_they_were_asked_for(dumbbell: dict[str, Any]) ->
     assert {"cwnd_pkts", "rtt_ms", "w_max_pkts"} <= set(result.flow_series.columns)
 
 
+def test_frames_of_a_call_are_rows() -> None:
+    call = {"kind": "call", "repair": "nack", "max_rate": "1Mbps"}
+    flow = {"name": "call", "controller": "gcc", "host": "quic", "rtt": "60ms", "path": ["loss:rate=0.02", "line"]}
+    line = {"name": "line", "rate": "4Mbps"}
+    scenario = {"duration": "20s", "link": [line], "flow": [{**flow, "traffic": call}]}
+    result = bl.run(scenario, series=True)
+    frames = result.frames
+    seen = result.rows[0]["flows"][0]["application"]
+    shown = [delay for delay in frames["playout_delay_ms"] if delay is not None]
+    assert len(frames) == 600 and len(shown) == seen["frames_shown"]
+    assert frames["key_frame"][0] == 1 and set(frames["run"]) == {0} and set(frames["flow"]) == {"call"}
+    assert frames["taken_s"] == sorted(frames["taken_s"])
+    delays = sorted(delay for delay in frames["delay_ms"] if delay is not None)
+    assert abs(sum(delays) / len(delays) - seen["frame_delay_ms_mean"]) < 0.1
+    # Thirty milliseconds of path, and a round trip more for one that was asked for again.
+    assert delays[0] >= 30 and delays[-1] > 90
+    with pytest.raises(bl.InputError, match="there are no frames"):
+        _ = bl.compare("step", "cubic", runs=1, duration="2s", series=True).frames
+    compared = bl.compare("step", "cubic", runs=1, duration="2s", series=True, traffic="call").frames
+    assert len(compared) == 60
+
+
 def test_a_worst_link_is_found_and_replayed() -> None:
     bounds = "duration=2s,rate=1Mbps..6Mbps,rtt=20ms..60ms"
     attacked = bl.attack("newreno", space="steps", bounds=bounds, budget=16)
