@@ -36,8 +36,8 @@ _SHARD_S = 60.0
 
 _JOURNAL = "runs.jsonl"
 
-_LINES = 16_384
-"""Lines of the parts that are in memory at once, and runs of the largest part: about 30 MB."""
+_LINES = 8_192
+"""Lines of the parts that are in memory at once, and runs of the largest part: about 15 MB."""
 
 
 class Spec:
@@ -218,13 +218,14 @@ def _keep_known(plan: _brakelight.Sweep, out: Path, shards: int) -> None:
     made = out / "known.part"
     shutil.rmtree(made, ignore_errors=True)
     made.mkdir()
+    # The runs of a shard together, in their order.
+    kept.sort(key=lambda pair: pair[0] % shards)
     with gathered.open("rb") as lines:
-        for index in range(1, shards + 1):
+        for index, pairs in itertools.groupby(kept, lambda pair: pair[0] % shards + 1):
             with (made / f"{index:05}").open("wb") as file:
-                for run, place in kept:
-                    if run % shards == index - 1:
-                        lines.seek(place)
-                        file.write(lines.readline())
+                for _, place in pairs:
+                    lines.seek(place)
+                    file.write(lines.readline())
     made.rename(known)
     (out / _JOURNAL).unlink(missing_ok=True)
 
