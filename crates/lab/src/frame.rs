@@ -420,6 +420,11 @@ fn marks<R>(rows: &[R], value: impl Fn(&R) -> MarkCounts + Copy) -> [Column; 3] 
 
 #[cfg(test)]
 mod tests {
+    use brakelight_scenario::outcome::{Responsiveness, SecondHalf, SignalDelay, Spread};
+
+    use super::*;
+    use crate::testing;
+
     #[test]
     fn rows_are_added_to_equal_columns_alone() {
         let frame = |name: &str, values| {
@@ -433,11 +438,6 @@ mod tests {
         let words = Column { name: "a".into(), values: Values::Text(vec!["4".into()]) };
         all.append(Frame::new(vec![words]).unwrap()).unwrap_err();
     }
-
-    use brakelight_scenario::outcome::{Responsiveness, SecondHalf, SignalDelay, Spread};
-
-    use super::*;
-    use crate::testing;
 
     /// Every column of `runs.csv`, and where its value stands in the JSON row.
     const COLUMNS: [(&str, &str); 45] = [
