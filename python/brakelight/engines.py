@@ -190,6 +190,8 @@ def run(
         progress.begin("sweeping", len(missing))
     for index, files in ENGINES[engine](spec, missing, shards, options) if missing else ():
         _keep(places[index], files)
+        # Not while the next ones come.
+        files.clear()
         if progress is not None:
             progress.step(f"shard {index}")
     _merge([place / _JOURNAL for place in places.values()], out / _JOURNAL)
