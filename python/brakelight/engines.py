@@ -1,9 +1,9 @@
 """Where the shards of a sweep run: joblib's processes, a Ray cluster, Slurm by submitit.
 
-The grid is cut into shards of about a minute. A worker runs one into a folder of its own and sends back its journal;
-the caller keeps it as a part. Once all are there, the tables are made of the parts in the order of the grid, so
-they have the same bytes as those of one machine. Parts that are there are not run again. No more than some thousand
-lines of the parts are in memory at once, however many there are.
+The grid is cut into shards of about a minute, and of no more than some thousand runs. A worker runs one into a folder
+of its own and sends back its journal; the caller keeps it as a part. Once all are there, the tables are made of the
+parts in the order of the grid, so they have the same bytes as those of one machine. Parts that are there are not run
+again. No more than some thousand lines of the parts are in memory at once, however many there are.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _SHARD_S = 60.0
 
 _JOURNAL = "runs.jsonl"
 
-_LINES = 32_768
-"""Lines of the parts that are in memory at once: about 60 MB."""
+_LINES = 8_192
+"""Lines of the parts that are in memory at once, and runs of the largest part: about 15 MB."""
 
 
 class Spec:
@@ -175,6 +175,9 @@ def run(
         shards = _shards(plan)
     if not 1 <= shards <= plan.runs:
         raise _brakelight.InputError(f"shards = `{shards}` is out of range: valid is 1 to {plan.runs}, the runs")
+    if grown or not note.exists():
+        # A part comes back whole. Those that are there stay as they were cut.
+        shards = max(shards, -(-plan.runs // _LINES))
     if grown:
         _keep_known(plan, out, shards)
         shutil.rmtree(parts, ignore_errors=True)
@@ -187,6 +190,8 @@ def run(
         progress.begin("sweeping", len(missing))
     for index, files in ENGINES[engine](spec, missing, shards, options) if missing else ():
         _keep(places[index], files)
+        # Not while the next ones come.
+        files.clear()
         if progress is not None:
             progress.step(f"shard {index}")
     _merge([place / _JOURNAL for place in places.values()], out / _JOURNAL)
@@ -215,13 +220,14 @@ def _keep_known(plan: _brakelight.Sweep, out: Path, shards: int) -> None:
     made = out / "known.part"
     shutil.rmtree(made, ignore_errors=True)
     made.mkdir()
+    # The runs of a shard together, in their order.
+    kept.sort(key=lambda pair: pair[0] % shards)
     with gathered.open("rb") as lines:
-        for index in range(1, shards + 1):
+        for index, pairs in itertools.groupby(kept, lambda pair: pair[0] % shards + 1):
             with (made / f"{index:05}").open("wb") as file:
-                for run, place in kept:
-                    if run % shards == index - 1:
-                        lines.seek(place)
-                        file.write(lines.readline())
+                for _, place in pairs:
+                    lines.seek(place)
+                    file.write(lines.readline())
     made.rename(known)
     (out / _JOURNAL).unlink(missing_ok=True)
 
@@ -254,17 +260,20 @@ def _merge(journals: list[Path], into: Path) -> None:
     making = into.with_name(into.name + ".part")
     each = max(1, _LINES // len(journals))
     places = [0] * len(journals)
+
+    def following(number: int) -> list[bytes]:
+        # As many files may not be open at once.
+        with journals[number].open("rb") as file:
+            file.seek(places[number])
+            lines = [line for line in itertools.islice(file, each) if line.endswith(b"\n")]
+        places[number] += sum(map(len, lines))
+        return lines
+
     with making.open("wb") as file:
         while True:
-            # As many files may not be open at once, and all lines may not fit the memory.
-            some = []
-            for number, journal in enumerate(journals):
-                with journal.open("rb") as lines:
-                    lines.seek(places[number])
-                    some.append([line for line in itertools.islice(lines, each) if line.endswith(b"\n")])
-                places[number] += sum(map(len, some[-1]))
-            if not any(some):
+            some = map(following, range(len(journals)))
+            # Where each has one line, none waits for the others: there may be more parts than lines may be in memory.
+            rows: Iterable[Iterable[bytes | None]] = some if each == 1 else itertools.zip_longest(*some)
+            if not sum(file.write(line) for row in rows for line in row if line is not None):
                 break
-            for row in itertools.zip_longest(*some):
-                file.writelines(line for line in row if line is not None)
     making.rename(into)

@@ -147,7 +147,8 @@ def sweep(
         force: whether to run it even if it may take hours or fill the memory.
         engine: ``"local"`` (threads), ``"joblib"`` (processes), ``"ray"`` (a cluster) or ``"submitit"`` (Slurm).
             All give the same tables, to the byte. All but the first need ``out``.
-        shards: into how many parts an engine cuts the grid; about a minute each, if None.
+        shards: into how many parts an engine cuts the grid; about a minute each, if None. There are more where a part
+            would have more than 8,192 runs.
         options: for the engine: of ``joblib.Parallel``, ``ray.remote``, or submitit's executor (with ``folder``
             for its logs and ``cluster``).
         progress: as of :func:`compare`.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -170,6 +171,44 @@ def test_parts_are_merged_a_few_lines_at_a_time(tmp_path: Path, monkeypatch: pyt
         journals.append(journal)
     engines._merge(journals, tmp_path / "all.jsonl")
     assert (tmp_path / "all.jsonl").read_text().split() == [str(line) for line in range(14)]
+
+
+def test_a_merge_holds_no_more_lines_than_it_may(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines, "_LINES", 4)
+    line = b"x" * 99_999 + b"\n"
+    journals = [tmp_path / f"{shard}.jsonl" for shard in range(60)]
+    for journal in journals:
+        journal.write_bytes(line)
+    tracemalloc.start()
+    engines._merge(journals, tmp_path / "all.jsonl")
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (tmp_path / "all.jsonl").read_bytes() == line * 60
+    assert most < 10 * len(line)
+
+
+def test_no_part_has_more_lines_than_may_be_in_memory(
+    tmp_path: Path, local: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[int] = []
+
+    def here(spec: engines.Spec, missing: list[int], of: int, options: dict[str, Any]) -> Any:
+        for index in missing:
+            files = engines.shard(spec, index, of)
+            sent.append(files["runs.jsonl"].count(b"\n"))
+            yield index, files
+
+    monkeypatch.setitem(engines.ENGINES, "here", here)
+    monkeypatch.setattr(engines, "_LINES", 6)
+    monkeypatch.setenv("RAYON_NUM_THREADS", os.environ.get("RAYON_NUM_THREADS", ""))
+    bl.sweep(GRID, out=tmp_path / "out", traces=[TRACE], engine="here", shards=1)
+    assert sent == [5, 5, 5, 5]
+    same(tmp_path / "out", local)
+    # The parts of a sweep that goes on are those that it had.
+    monkeypatch.setattr(engines, "_LINES", 2)
+    bl.sweep(GRID, out=tmp_path / "out", traces=[TRACE], engine="here", resume=True)
+    assert len(sent) == 4
+    same(tmp_path / "out", local)
 
 
 def test_tables_are_compressed_and_axes_are_numbers_too(tmp_path: Path) -> None:

@@ -60,6 +60,18 @@ impl Values {
         self.len() == 0
     }
 
+    /// Adds `more`. Returns `false` if these are of another type.
+    fn append(&mut self, more: Values) -> bool {
+        match (self, more) {
+            (Values::Text(values), Values::Text(more)) => values.extend(more),
+            (Values::Count(values), Values::Count(more)) => values.extend(more),
+            (Values::Number(values), Values::Number(more)) => values.extend(more),
+            (Values::Flag(values), Values::Flag(more)) => values.extend(more),
+            _ => return false,
+        }
+        true
+    }
+
     /// Value number `row` as CSV has it; nothing where it is missing.
     fn show(&self, row: usize) -> String {
         match self {
@@ -114,6 +126,21 @@ impl Frame {
     pub fn without(mut self, name: &str) -> Self {
         self.columns.retain(|column| column.name != name);
         self
+    }
+
+    /// Adds the rows of `more`, which has the same columns; one without columns takes those. Fails if `more`
+    /// has others.
+    pub fn append(&mut self, more: Frame) -> Result<(), Error> {
+        if self.columns.is_empty() {
+            *self = more;
+            return Ok(());
+        }
+        let same = self.columns.iter().map(|own| &own.name).eq(more.columns.iter().map(|own| &own.name));
+        let mut both = self.columns.iter_mut().zip(more.columns);
+        if same && both.all(|(own, more)| own.values.append(more.values)) {
+            return Ok(());
+        }
+        Err(Error::Encode { format: "table", reason: "two parts of it have different columns".into() })
     }
 
     /// Returns the names of the columns, as a line of CSV.
@@ -420,6 +447,20 @@ mod tests {
 
     use super::*;
     use crate::testing;
+
+    #[test]
+    fn rows_are_added_to_equal_columns_alone() {
+        let frame = |name: &str, values| {
+            Frame::new(vec![Column { name: name.into(), values: Values::Count(values) }]).unwrap()
+        };
+        let mut all = Frame::default();
+        all.append(frame("a", vec![1, 2])).unwrap();
+        all.append(frame("a", vec![3])).unwrap();
+        assert_eq!(all, frame("a", vec![1, 2, 3]));
+        all.append(frame("b", vec![4])).unwrap_err();
+        let words = Column { name: "a".into(), values: Values::Text(vec!["4".into()]) };
+        all.append(Frame::new(vec![words]).unwrap()).unwrap_err();
+    }
 
     /// Every column of `runs.csv`, and where its value stands in the JSON row.
     const COLUMNS: [(&str, &str); 45] = [

@@ -28,9 +28,17 @@ const JOURNAL: &str = "runs.jsonl";
 /// Lines of the journal that are read at once.
 const ROWS: usize = 1024;
 
-/// Runs of a row group of Parquet, which are in memory at once. Of each group a reader must know where its
-/// columns are, and so must the writer until the end.
-const GROUP: usize = 16 * ROWS;
+/// Runs of a row group of Parquet, whose columns are in memory at once.
+const GROUP: u64 = 16 * ROWS as u64;
+
+/// The most row groups of a file, but for the last: of each group a reader must know where its columns are,
+/// and so must the writer until the end.
+const MOST_GROUPS: u64 = 1024;
+
+/// Returns the runs of a row group of a sweep of so many runs.
+pub(super) fn group(runs: u64) -> u64 {
+    (runs / MOST_GROUPS).max(GROUP)
+}
 
 /// The output folder of a sweep and its options.
 #[derive(Clone, Debug)]
@@ -110,7 +118,7 @@ impl Folder<'_> {
         drop(journal);
         let mut removed = Vec::new();
         let folder = folder::Folder::create(self.path, &mut |path| removed.push(path.to_path_buf()))?;
-        let mut tables = Tables { place: self.path, folder, tables: Vec::new(), group: Vec::new() };
+        let mut tables = Tables { place: self.path, folder, tables: Vec::new(), group: group(runs), held: 0 };
         let mut figures = Rows::default();
         let (mut journal, mut at) = (BufReader::new(File::open(&path).map_err(failed)?), 0_u64);
         let mut ordered = places.ordered();
@@ -136,10 +144,10 @@ impl Folder<'_> {
             if self.figures {
                 rows.iter().for_each(|row| figures.add(&sweep.place(row.index), &row.run));
             }
-            tables.write(sweep, rows)?;
+            tables.write(sweep, &rows)?;
         }
         drop(ordered);
-        let files = tables.finish(sweep)?;
+        let files = tables.finish()?;
         Ok(Written { runs, kept, files, removed, rows: figures, failed: failed_runs })
     }
 }
@@ -331,8 +339,10 @@ struct Tables<'a> {
     place: &'a Path,
     folder: folder::Folder,
     tables: Vec<Making>,
-    /// Rows that make a row group of Parquet when they are enough.
-    group: Vec<Row>,
+    /// Runs of a row group of Parquet.
+    group: u64,
+    /// Runs that have come since the last one.
+    held: u64,
 }
 
 /// One table in its formats.
@@ -341,20 +351,21 @@ struct Making {
     csv: BufWriter<File>,
     #[cfg(feature = "parquet")]
     parquet: crate::frame::parquet::Writer<BufWriter<File>>,
+    /// The columns of the next row group so far: less than half of what the rows take.
+    #[cfg(feature = "parquet")]
+    group: Frame,
+}
+
+impl Making {
+    /// Writes the rows that have come since the last row group.
+    #[cfg(feature = "parquet")]
+    fn write_group(&mut self) -> Result<(), Error> {
+        self.parquet.write(&std::mem::take(&mut self.group))
+    }
 }
 
 impl Tables<'_> {
-    fn write(&mut self, sweep: &Sweep, rows: Vec<Row>) -> Result<(), Error> {
-        self.group.extend(rows);
-        if self.group.len() < GROUP {
-            return Ok(());
-        }
-        self.write_group(sweep)
-    }
-
-    /// Writes the rows that have come since the last group.
-    fn write_group(&mut self, sweep: &Sweep) -> Result<(), Error> {
-        let rows = &std::mem::take(&mut self.group)[..];
+    fn write(&mut self, sweep: &Sweep, rows: &[Row]) -> Result<(), Error> {
         let frames = [
             ("runs", sweep.runs_frame(rows)?),
             ("flows", sweep.flows_frame(rows)?),
@@ -365,11 +376,21 @@ impl Tables<'_> {
                 self.tables.push(self.begin(sweep, name, frame)?);
             }
         }
-        for (table, (name, frame)) in self.tables.iter_mut().zip(&frames) {
+        self.held += rows.len() as u64;
+        let is_group = self.held >= self.group;
+        for (table, (name, frame)) in self.tables.iter_mut().zip(frames) {
             let written = table.csv.write_all(frame.csv_rows().as_bytes());
             written.map_err(|error| unwritable(self.place, name, "csv", error))?;
             #[cfg(feature = "parquet")]
-            table.parquet.write(frame)?;
+            {
+                table.group.append(frame)?;
+                if is_group {
+                    table.write_group()?;
+                }
+            }
+        }
+        if is_group {
+            self.held = 0;
         }
         Ok(())
     }
@@ -392,18 +413,21 @@ impl Tables<'_> {
                 let about = [("brakelight.table", name.to_string()), ("brakelight.axes", axes)];
                 crate::frame::parquet::Writer::about(create("parquet")?, frame, &about)?
             },
+            #[cfg(feature = "parquet")]
+            group: Frame::default(),
         })
     }
 
     /// Moves every table into place.
-    fn finish(mut self, sweep: &Sweep) -> Result<Vec<PathBuf>, Error> {
-        if !self.group.is_empty() {
-            self.write_group(sweep)?;
-        }
+    fn finish(self) -> Result<Vec<PathBuf>, Error> {
         let mut files = Vec::new();
-        for table in self.tables {
-            let (name, mut csv) = (table.name, table.csv);
-            csv.flush().map_err(|error| unwritable(self.place, name, "csv", error))?;
+        for mut table in self.tables {
+            #[cfg(feature = "parquet")]
+            if self.held > 0 {
+                table.write_group()?;
+            }
+            let name = table.name;
+            table.csv.flush().map_err(|error| unwritable(self.place, name, "csv", error))?;
             files.push(self.place.join(format!("{name}.csv")));
             #[cfg(feature = "parquet")]
             {

@@ -134,6 +134,12 @@ fn a_journal_in_the_order_of_the_grid_takes_no_memory() {
 }
 
 #[test]
+fn a_table_has_a_bounded_number_of_row_groups_of_bounded_size() {
+    assert_eq!([1, 5_000_000, 16_777_216].map(folder::group), [16_384; 3]);
+    assert!(MOST_RUNS.div_ceil(folder::group(MOST_RUNS)) <= 1025 && folder::group(MOST_RUNS) < 100_000);
+}
+
+#[test]
 fn the_shards_of_a_grid_are_the_grid() {
     let whole = folder("unsharded");
     into(&whole, Shard::WHOLE, false).unwrap();
