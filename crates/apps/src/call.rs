@@ -337,14 +337,12 @@ impl Application for Call {
     }
 
     fn on_datagram(&mut self, datagram: &Datagram, socket: &mut impl Socket) {
-        match (datagram.direction, &mut self.frames, &mut self.audio) {
-            (Direction::Reverse, Some(frames), _) => {
-                if frames.on_feedback(datagram, socket) {
-                    self.encoder.request_key(socket.now());
-                }
+        if datagram.direction == Direction::Forward {
+            if let Some(audio) = &mut self.audio {
+                audio.on_datagram(datagram, socket.now());
             }
-            (Direction::Forward, _, Some(audio)) => audio.on_datagram(datagram, socket.now()),
-            _ => {}
+        } else if self.frames.as_mut().is_some_and(|frames| frames.on_feedback(datagram, socket)) {
+            self.encoder.request_key(socket.now());
         }
     }
 

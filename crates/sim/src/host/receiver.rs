@@ -93,7 +93,7 @@ pub(super) struct Receiver {
     received: u64,
     in_order: u64,
     /// The numbers of the pieces that arrived, if the application sends pieces.
-    pieces: Option<Box<Vec<u32>>>,
+    pieces: Option<Vec<u32>>,
 }
 
 impl Receiver {
@@ -128,18 +128,18 @@ impl Receiver {
 
     /// The same receiver, of pieces if `pieces`.
     pub(super) fn with_pieces(mut self, pieces: bool) -> Self {
-        self.pieces = pieces.then(Box::default);
+        self.pieces = pieces.then(Vec::new);
         self
     }
 
     /// The numbers of the pieces that arrived since they were last asked for. Give their memory back with
     /// [`Receiver::reuse`].
-    pub(super) fn take_pieces(&mut self) -> Option<Box<Vec<u32>>> {
+    pub(super) fn take_pieces(&mut self) -> Option<Vec<u32>> {
         let arrived = self.pieces.as_mut().filter(|arrived| !arrived.is_empty())?;
         Some(std::mem::take(arrived))
     }
 
-    pub(super) fn reuse(&mut self, mut memory: Box<Vec<u32>>) {
+    pub(super) fn reuse(&mut self, mut memory: Vec<u32>) {
         memory.clear();
         self.pieces = Some(memory);
     }
