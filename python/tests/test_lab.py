@@ -146,7 +146,8 @@ def test_frames_of_a_call_are_rows() -> None:
     with pytest.raises(bl.InputError, match="there are no frames"):
         _ = bl.compare("step", "cubic", runs=1, duration="2s", series=True).frames
     compared = bl.compare("step", "cubic", runs=1, duration="2s", series=True, traffic="call").frames
-    assert len(compared) == 60
+    # Its flow starts up to a round trip late.
+    assert 55 < len(compared) <= 60
 
 
 def test_a_worst_link_is_found_and_replayed() -> None:
