@@ -31,9 +31,9 @@
 //! `freeze_ms_mean` (of one freeze), and `frames_missed_percent` (of those taken: skipped, late, or still
 //! missing after the deadline).
 //!
-//! Deviations: D1 without `repair` frames travel in one stream, in order, also under QUIC, and are sent again
-//! when lost; a media transport would give up on late ones. D2 without `statistical` all frames of a rate have the same
-//! size.
+//! Deviations: D1 without `repair` frames travel in one stream, in order, also under QUIC, and are sent
+//! again when lost; a media transport would give up on late ones. D2 without `statistical` all frames of a
+//! rate have the same size.
 
 use std::collections::VecDeque;
 

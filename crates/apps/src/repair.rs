@@ -8,8 +8,8 @@
 //!       each RTT, ten times at most; the sender sends it again ahead of what waits   rfc4585 6.2.1, rfc4588
 //! a frame can be shown once it is whole and the one before it could be, or once it is whole and a key frame
 //! a frame with a gap is given up once it is older than the deadline; without `nack` once three packets
-//!       that left after its last have arrived. The receiver asks for a key frame then (PLI, rfc4585 6.3.1), and again every
-//!       200 ms; frames before the key frame are lost
+//!       that left after its last have arrived. The receiver asks for a key frame then (PLI, rfc4585
+//!       6.3.1), and again every 200 ms; frames before the key frame are lost
 //! ```
 //!
 //! | symbol | field | unit | default | source |
@@ -21,14 +21,15 @@
 //! | - | `NEWER` | packets | 3 | rfc9002 6.1.1 |
 //! | - | `ASK_AGAIN` | time | 200 ms | libwebrtc video_receive_stream2.h, kMaxWaitForKeyFrame |
 //!
-//! Outcome: `frames_lost_percent` (of those sent whose deadline has passed: never whole, or without the frames
-//! that they build on), `repair_percent` (of the bytes handed to the flow: sent again, or parity),
+//! Outcome: `frames_lost_percent` (of those sent whose deadline has passed: never whole, or without the
+//! frames that they build on), `repair_percent` (of the bytes handed to the flow: sent again, or parity),
 //! `key_frame_requests`.
 //!
 //! Deviations: D1 the receiver knows how old a frame is, where RTP's timestamps say it up to the least delay
-//! of the path. D2 it takes the RTT from requests that were answered, where RTCP's reports carry it. D3 parity
-//! has a fixed share; libwebrtc's follows loss and RTT. D4 feedback is neither bundled nor held back for
-//! RTCP's share of the bandwidth, nor encrypted. D5 every frame builds on the one before it, without layers.
+//! of the path. D2 it takes the RTT from requests that were answered, where RTCP's reports carry it. D3
+//! parity has a fixed share; libwebrtc's follows loss and RTT. D4 feedback is neither bundled nor held back
+//! for RTCP's share of the bandwidth, nor encrypted. D5 every frame builds on the one before it, without
+//! layers.
 
 use std::collections::VecDeque;
 
@@ -469,7 +470,8 @@ impl Frames {
     }
 }
 
-/// Bytes of a frame in its packet `place` of `count`: the first ones have a byte more if it cannot be divided.
+/// Bytes of a frame in its packet `place` of `count`: the first ones have a byte more if it cannot be
+/// divided.
 fn part(size: u64, count: u64, place: u64) -> u64 {
     size / count + u64::from(place < size % count)
 }
@@ -679,8 +681,8 @@ mod tests {
         assert!(wire.messages.is_empty());
     }
 
-    /// Whatever is lost, doubled or late, every frame is shown at most once, in order, or counted as lost, and
-    /// what is kept stays bounded.
+    /// Whatever is lost, doubled or late, every frame is shown at most once, in order, or counted as lost,
+    /// and what is kept stays bounded.
     #[test]
     fn every_frame_is_shown_once_or_lost() {
         for seed in 0..60 {

@@ -460,7 +460,8 @@ pub struct FrameSeries {
     pub size_bytes: Vec<u64>,
     /// Whether it is a key frame.
     pub is_key: Vec<bool>,
-    /// From then until it could be shown: whole, and with the frames that it builds on. None if it never could.
+    /// From then until it could be shown: whole, and with the frames that it builds on. None if it never
+    /// could.
     pub delay_ms: Vec<Option<f64>>,
     /// From then until it was shown; none if it was not.
     pub playout_delay_ms: Vec<Option<f64>>,

@@ -93,8 +93,8 @@ pub trait Reporting {
     /// stream of bytes.
     fn application(&self, now: Time, visit: &mut dyn FnMut(&'static str, f64));
 
-    /// Returns what became of each frame of a call, where that is recorded. Nothing of an endpoint that does not
-    /// implement this.
+    /// Returns what became of each frame of a call, where that is recorded. Nothing of an endpoint that does
+    /// not implement this.
     fn frames(&self) -> &[FrameFate] {
         &[]
     }

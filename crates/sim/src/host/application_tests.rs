@@ -354,7 +354,8 @@ fn parity_brings_the_frame_without_a_round_trip() {
     assert!(nack > fec + 60.0, "{fec}, {nack}");
 }
 
-/// From 3 s to 4 s nothing passes. Where there is nothing to send again, PINGs find out that the path is back.
+/// From 3 s to 4 s nothing passes. Where there is nothing to send again, PINGs find out that the path is
+/// back.
 #[test]
 fn pieces_go_on_after_a_silence() {
     for repair in [Repair::None, Repair::Nack, Repair::Fec] {

@@ -1,8 +1,9 @@
 //! Pieces of an application's data that wait for their turn, for a flow that sends each once, in a packet of
 //! its own (RFC 9221).
 //!
-//! The controller and the pacer see their packets as any others. One that is lost takes room in the window no
-//! longer, and is told to the controller; whether its contents are worth another piece, the application knows.
+//! The controller and the pacer see their packets as any others. One that is lost takes room in the window
+//! no longer, and is told to the controller. Whether its contents are worth another piece, the application
+//! knows.
 
 use std::collections::VecDeque;
 
