@@ -234,7 +234,7 @@ class Result:
 
         ``taken_s`` is when the camera took it, and ``delay_ms`` how long it took until it could be shown: whole, and
         with the frames that it builds on (NaN or null if it never could). ``playout_delay_ms`` is the same until it
-        was shown. A frame of 0 bytes was skipped, and ``key_frame`` is 1 of a key frame.
+        was shown. A frame of 0 bytes was skipped, and ``key_frame`` is True of a key frame.
 
         Raises:
             InputError: if no series were asked for (``series=True``), or nothing was a call.

@@ -137,7 +137,7 @@ def test_frames_of_a_call_are_rows() -> None:
     seen = result.rows[0]["flows"][0]["application"]
     shown = [delay for delay in frames["playout_delay_ms"] if delay is not None]
     assert len(frames) == 600 and len(shown) == seen["frames_shown"]
-    assert frames["key_frame"][0] == 1 and set(frames["run"]) == {0} and set(frames["flow"]) == {"call"}
+    assert frames["key_frame"][0] is True and set(frames["run"]) == {0} and set(frames["flow"]) == {"call"}
     assert frames["taken_s"] == sorted(frames["taken_s"])
     delays = sorted(delay for delay in frames["delay_ms"] if delay is not None)
     assert abs(sum(delays) / len(delays) - seen["frame_delay_ms_mean"]) < 0.1

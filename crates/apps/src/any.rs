@@ -5,7 +5,7 @@ use brakelight_core::units::Bytes;
 
 use crate::application::Application;
 use crate::bulk::Bulk;
-use crate::call::{Call, FrameFate};
+use crate::call::{Call, FrameRecord};
 use crate::custom::DynApplication;
 use crate::game::Game;
 use crate::paced::Paced;
@@ -79,21 +79,6 @@ applications! {
 }
 
 impl AnyApplication {
-    /// Keeps what becomes of each frame from now on, if it is a call.
-    pub fn keep_fates(&mut self) {
-        if let AnyApplication::Call(call) = self {
-            call.keep_fates();
-        }
-    }
-
-    /// Returns what became of each frame of a call; nothing of another application, or if that was not kept.
-    pub fn fates(&self) -> &[FrameFate] {
-        match self {
-            AnyApplication::Call(call) => call.fates(),
-            _ => &[],
-        }
-    }
-
     /// Returns the application that `traffic` describes, over packets whose payload is at most `mss`. Of
     /// short connections it is one of them, of mean size: see [`short_flows`](crate::short_flows).
     pub fn new(traffic: &Traffic, mss: Bytes) -> Self {
@@ -111,6 +96,23 @@ impl AnyApplication {
             Traffic::Call(config) => AnyApplication::Call(Box::new(Call::new(*config, mss))),
             Traffic::ShortFlows(law) => AnyApplication::Bulk(Bulk::new(law.size.mean())),
             Traffic::Custom(traffic) => AnyApplication::Custom(traffic.build(mss)),
+        }
+    }
+
+    /// Returns it with what becomes of each frame recorded, if it is a call and `record` says so.
+    pub fn record_frames(mut self, record: bool) -> Self {
+        if let (AnyApplication::Call(call), true) = (&mut self, record) {
+            call.record_frames();
+        }
+        self
+    }
+
+    /// Returns what became of each frame of a call; nothing of another application, or if that was not
+    /// recorded.
+    pub fn recorded_frames(&self) -> &[FrameRecord] {
+        match self {
+            AnyApplication::Call(call) => call.recorded_frames(),
+            _ => &[],
         }
     }
 }

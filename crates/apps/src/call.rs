@@ -68,7 +68,7 @@ struct Frame {
 
 /// What became of a frame that was taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct FrameFate {
+pub struct FrameRecord {
     /// When it was taken.
     pub taken_at: Time,
     /// Its size; zero of one that was skipped.
@@ -111,8 +111,8 @@ pub struct Call {
     delays: Distribution,
     /// From capture to display.
     playouts: Distribution,
-    /// What became of each frame, if that is kept.
-    fates: Option<Vec<FrameFate>>,
+    /// What became of each frame, if that is recorded.
+    recorded_frames: Option<Vec<FrameRecord>>,
 }
 
 impl Call {
@@ -143,18 +143,18 @@ impl Call {
             frozen: Duration::ZERO,
             delays: Distribution::default(),
             playouts: Distribution::default(),
-            fates: None,
+            recorded_frames: None,
         }
     }
 
-    /// Keeps what becomes of each frame from now on.
-    pub fn keep_fates(&mut self) {
-        self.fates.get_or_insert_default();
+    /// Records what becomes of each frame from now on.
+    pub fn record_frames(&mut self) {
+        self.recorded_frames.get_or_insert_default();
     }
 
-    /// Returns what became of each frame that was taken, in order; nothing if that was not kept.
-    pub fn fates(&self) -> &[FrameFate] {
-        self.fates.as_deref().unwrap_or_default()
+    /// Returns what became of each frame that was taken, in order; nothing if that was not recorded.
+    pub fn recorded_frames(&self) -> &[FrameRecord] {
+        self.recorded_frames.as_deref().unwrap_or_default()
     }
 
     /// The rate for the next frame; `None` to skip it.
@@ -205,9 +205,9 @@ impl Call {
         self.beats += 1;
         self.taken += 1;
         let encoded = self.wanted(socket).map(|rate| self.encoder.encode(now, rate, socket.random()));
-        if let Some(fates) = &mut self.fates {
+        if let Some(records) = &mut self.recorded_frames {
             let Encoded { size, is_key } = encoded.unwrap_or(Encoded { size: Bytes::ZERO, is_key: false });
-            fates.push(FrameFate { taken_at: now, size, is_key, arrived_at: None, shown_at: None });
+            records.push(FrameRecord { taken_at: now, size, is_key, arrived_at: None, shown_at: None });
         }
         match encoded {
             Some(Encoded { size, is_key }) => {
@@ -258,7 +258,7 @@ impl Call {
         } else {
             now
         };
-        if let Some(fates) = &mut self.fates {
+        if let Some(records) = &mut self.recorded_frames {
             let place = fates.partition_point(|fate| fate.taken_at < taken_at);
             if let Some(fate) = fates.get_mut(place) {
                 (fate.arrived_at, fate.shown_at) = (Some(now), (!is_late).then_some(shown_at));

@@ -197,10 +197,7 @@ pub fn runs<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Frame {
         number("throughput_high_mbps", &rows, spread(|[_, high], _| high)),
         number("queueing_delay_p95_low_ms", &rows, spread(|_, [low, _]| low)),
         number("queueing_delay_p95_high_ms", &rows, spread(|_, [_, high]| high)),
-        Column {
-            name: "unreliable".into(),
-            values: Values::Flag(rows.iter().map(|run| run.unreliable).collect()),
-        },
+        flag("unreliable", &rows, |run| run.unreliable),
     ]);
     Frame { columns }
 }
@@ -381,9 +378,7 @@ pub fn call_frames<'a>(runs: impl IntoIterator<Item = (usize, &'a Run, &'a Serie
         text("flow", &rows, |(_, flow)| flow.name.clone()),
         number("taken_s", &rows, |(bin, flow)| flow.frames.taken_s.get(bin.bin).copied()),
         count("size_bytes", &rows, |(bin, flow)| flow.frames.size_bytes.get(bin.bin).copied().unwrap_or(0)),
-        count("key_frame", &rows, |(bin, flow)| {
-            u64::from(flow.frames.is_key.get(bin.bin).copied().unwrap_or(false))
-        }),
+        flag("key_frame", &rows, |(bin, flow)| flow.frames.is_key.get(bin.bin).copied().unwrap_or(false)),
         number("delay_ms", &rows, |(bin, flow)| gap(&flow.frames.delay_ms, bin)),
         number("playout_delay_ms", &rows, |(bin, flow)| gap(&flow.frames.playout_delay_ms, bin)),
     ]);
@@ -412,6 +407,10 @@ fn text<R>(name: &str, rows: &[R], value: impl Fn(&R) -> String) -> Column {
 
 fn count<R>(name: &str, rows: &[R], value: impl Fn(&R) -> u64) -> Column {
     Column { name: name.into(), values: Values::Count(rows.iter().map(value).collect()) }
+}
+
+fn flag<R>(name: &str, rows: &[R], value: impl Fn(&R) -> bool) -> Column {
+    Column { name: name.into(), values: Values::Flag(rows.iter().map(value).collect()) }
 }
 
 fn number<R>(name: &str, rows: &[R], value: impl Fn(&R) -> Option<f64>) -> Column {

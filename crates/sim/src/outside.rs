@@ -20,7 +20,7 @@ mod watch;
 
 use std::collections::BTreeMap;
 
-use brakelight_apps::call::FrameFate;
+use brakelight_apps::call::FrameRecord;
 use brakelight_apps::traffic::Traffic;
 use brakelight_core::controller::ControllerFailure;
 use brakelight_core::ecn::Mark;
@@ -193,10 +193,10 @@ impl Reporting for AnyHost {
         }
     }
 
-    fn frames(&self) -> &[FrameFate] {
+    fn recorded_frames(&self) -> &[FrameRecord] {
         match self {
-            AnyHost::Modelled(host) => host.frames(),
-            AnyHost::Hosted(flow) => flow.frames(),
+            AnyHost::Modelled(host) => host.recorded_frames(),
+            AnyHost::Hosted(flow) => flow.recorded_frames(),
             AnyHost::Bundled(_) => &[],
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use brakelight_apps::call::FrameFate;
+use brakelight_apps::call::FrameRecord;
 use brakelight_core::controller::{Controller, ControllerFailure, RecoveryState, Rtt};
 use brakelight_core::ecn::Mark;
 use brakelight_core::time::{Duration, Time};
@@ -95,7 +95,7 @@ pub trait Reporting {
 
     /// Returns what became of each frame of a call, where that is recorded. Nothing of an endpoint that does
     /// not implement this.
-    fn frames(&self) -> &[FrameFate] {
+    fn recorded_frames(&self) -> &[FrameRecord] {
         &[]
     }
 
@@ -146,8 +146,8 @@ impl Reporting for FlowHost {
         FlowHost::application(self, now, visit);
     }
 
-    fn frames(&self) -> &[FrameFate] {
-        FlowHost::frames(self)
+    fn recorded_frames(&self) -> &[FrameRecord] {
+        FlowHost::recorded_frames(self)
     }
 
     fn echoed_mark(&self, ack: &SimPacket) -> Option<Mark> {

@@ -621,7 +621,7 @@ pub fn flow_config(scenario: &Scenario, flow: &FlowSpec, id: u32, name: &str, st
 /// The series of a flow, with the frames of its call.
 fn with_frames<E: Reporting>((mut series, host): (FlowSeries, &E)) -> FlowSeries {
     let ms = |from: Time, to: Option<Time>| to.map(|to| to.since(from).as_millis_f64());
-    for frame in host.frames() {
+    for frame in host.recorded_frames() {
         series.frames.taken_s.push(frame.taken_at.since(Time::ZERO).as_secs_f64());
         series.frames.size_bytes.push(frame.size.0);
         series.frames.is_key.push(frame.is_key);

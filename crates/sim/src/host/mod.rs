@@ -31,7 +31,7 @@ mod stages;
 
 use std::collections::BTreeMap;
 
-use brakelight_apps::call::FrameFate;
+use brakelight_apps::call::FrameRecord;
 use brakelight_apps::{AnyApplication, Application, Datagram};
 use brakelight_core::controller::{Controller, ControllerFailure};
 use brakelight_core::ecn::Mark;
@@ -336,9 +336,9 @@ impl FlowHost {
     }
 
     /// Returns what became of each frame of a call; nothing of another application, or if it is not recorded.
-    pub fn frames(&self) -> &[FrameFate] {
+    pub fn recorded_frames(&self) -> &[FrameRecord] {
         match &self.life {
-            Life::One(single) => single.application.fates(),
+            Life::One(single) => single.application.recorded_frames(),
             Life::Many(_) => &[],
         }
     }
@@ -528,10 +528,7 @@ struct Single {
 
 impl Single {
     fn new(traffic: &Traffic, mss: Bytes, record_frames: bool) -> Self {
-        let mut application = AnyApplication::new(traffic, mss);
-        if record_frames {
-            application.keep_fates();
-        }
+        let application = AnyApplication::new(traffic, mss).record_frames(record_frames);
         Single {
             connection: None,
             listens: application.listens(),

@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use brakelight_apps::call::FrameFate;
+use brakelight_apps::call::FrameRecord;
 use brakelight_apps::traffic::Traffic;
 use brakelight_apps::{AnyApplication, Application, Datagram, Socket};
 use brakelight_core::ecn::{Ecn, Encoding};
@@ -156,10 +156,8 @@ impl HostedFlow {
         beacon.note(config.flow, Time::ZERO);
         let inbox = Inbox::new(&config);
         let pair = hosted.pair(datagram, config.controller_random)?;
-        let mut application = AnyApplication::new(&config.traffic, Bytes(u64::from(datagram)));
-        if config.record_frames {
-            application.keep_fates();
-        }
+        let application = AnyApplication::new(&config.traffic, Bytes(u64::from(datagram)))
+            .record_frames(config.record_frames);
         Ok(HostedFlow {
             id: config.flow,
             encoding: about.encoding,
@@ -489,8 +487,8 @@ impl HostedFlow {
     }
 
     /// Returns what became of each frame of a call; nothing of another application, or if it is not recorded.
-    pub fn frames(&self) -> &[FrameFate] {
-        self.application.fates()
+    pub fn recorded_frames(&self) -> &[FrameRecord] {
+        self.application.recorded_frames()
     }
 
     /// Calls `visit` with what the application made of it until `now`, by name, in the unit the name ends in.
