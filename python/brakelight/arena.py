@@ -168,7 +168,7 @@ def dataset(
     given = _candidates(controllers, "controllers")
     if not given:
         raise refused("controllers", controllers, "one or more senders")
-    most = 48 if _level(level) == "quick" else 240
+    most = _brakelight.arena_rounds(_level(level))
     count = most if rounds is None else whole("rounds", rounds, 1, most)
     with watching(progress) as told:
         rows, number, set_id = _brakelight.arena_dataset(

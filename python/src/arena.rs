@@ -66,6 +66,12 @@ pub fn arena(
     serde_json::to_string(&document).map_err(failed)
 }
 
+/// Returns how many rounds each set has at a level.
+#[pyfunction]
+pub fn arena_rounds(level: &str) -> usize {
+    RoundSet::size(self::level(level))
+}
+
 /// Returns the scenarios of a known set with a sender in them.
 #[pyfunction]
 pub fn arena_scenarios(given: (String, Option<String>), set: &str, level: &str) -> PyResult<Vec<Scenario>> {

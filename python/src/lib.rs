@@ -48,7 +48,7 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _brakelight {
     #[pymodule_export]
-    use super::arena::{arena, arena_scenarios};
+    use super::arena::{arena, arena_rounds, arena_scenarios};
     #[pymodule_export]
     use super::command::command;
     #[pymodule_export]

@@ -104,6 +104,14 @@ impl RoundSet {
         Ok(RoundSet::Links(links))
     }
 
+    /// Returns how many rounds each set has at a level.
+    pub fn size(level: Level) -> usize {
+        match level {
+            Level::Quick => QUICK,
+            Level::Full => FULL,
+        }
+    }
+
     /// Returns its name.
     pub fn name(&self) -> &'static str {
         match self {
@@ -174,7 +182,7 @@ pub struct Round {
 
 /// Returns the rounds of `set`, and the traces that they use.
 pub(super) fn draw(set: &RoundSet, level: Level) -> Result<(Vec<Round>, Traces), Error> {
-    let count = if level == Level::Quick { QUICK } else { FULL };
+    let count = RoundSet::size(level);
     let key = set.key();
     let rounds: Vec<Round> =
         (0..count).map(|number| Round::draw(set, key, number)).collect::<Result<_, _>>()?;
