@@ -6,7 +6,7 @@ use brakelight_scenario::scheme::short_name;
 
 use super::scatter::{self, Point};
 use super::table::{self, Column};
-use super::{Screen, count, decision, digits, number, number_or_dash};
+use super::{Screen, application, count, decision, digits, number, number_or_dash};
 use crate::decision::Choice;
 use crate::summary;
 use crate::table::Table;
@@ -232,6 +232,10 @@ fn one_trace(trace: &str, runs: &[Run], screen: &Screen) -> String {
     }
     text += &second_half(&rows);
     rows.iter().filter_map(|run| marked_by(run)).for_each(|line| text += &line);
+    let seen = application::render(&rows, screen);
+    if !seen.is_empty() {
+        text += &format!("\n{seen}");
+    }
     text
 }
 

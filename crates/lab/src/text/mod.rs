@@ -13,6 +13,7 @@
 //! | [`mod@visible`] | text of others, made safe to print |
 
 pub mod advice;
+mod application;
 pub mod arena;
 pub mod attack;
 pub mod bench;
