@@ -259,9 +259,9 @@ impl Call {
             now
         };
         if let Some(records) = &mut self.recorded_frames {
-            let place = fates.partition_point(|fate| fate.taken_at < taken_at);
-            if let Some(fate) = fates.get_mut(place) {
-                (fate.arrived_at, fate.shown_at) = (Some(now), (!is_late).then_some(shown_at));
+            let place = records.partition_point(|record| record.taken_at < taken_at);
+            if let Some(record) = records.get_mut(place) {
+                (record.arrived_at, record.shown_at) = (Some(now), (!is_late).then_some(shown_at));
             }
         }
         if is_late {
