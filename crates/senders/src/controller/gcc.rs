@@ -127,7 +127,8 @@ parameters! {
         low_loss: f64 = 0.02, in 0.0..=1.0, from "gcc-02 6";
         /// Share of lost packets above which the rate falls.
         high_loss: f64 = 0.1, in 0.0..=1.0, from "gcc-02 6";
-        /// How losses bound the rate; `v2` heeds `low_loss` and `high_loss` only until it has three observations.
+        /// How losses bound the rate; `v2` heeds `low_loss` and `high_loss` only until it has three
+        /// observations.
         loss_model: LossModel = LossModel::Draft, in .., from "gcc-02 6; libwebrtc loss_based_bwe_v2.cc";
         /// How long packets may queue before the window is the limit.
         queue_window: Duration = Duration::from_millis(350), in Duration::from_millis(10)..=Duration::from_secs(10), from "libwebrtc rate_control_settings.cc, QueueSize";

@@ -1,11 +1,13 @@
 //! Whether the application is the limit: it sends much less than it may.
 //!
-//! libwebrtc: alr_detector.cc (constants in alr_detector.h), interval_budget.cc.
+//! libwebrtc: alr_detector.cc, with the constants of alr_detector.h (0f646169 of jbg/libwebrtc), and
+//! interval_budget.cc (3815d0d8).
 
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::Bytes;
 
-/// alr_detector.h: bandwidth_usage_ratio, start_budget_level_ratio, stop_budget_level_ratio
+/// alr_detector.h: kDefaultAlrBandwidthUsagePercent, kDefaultAlrStartBudgetLevelPercent and
+/// kDefaultAlrStopBudgetLevelPercent
 const USAGE: f64 = 0.65;
 const START: f64 = 0.8;
 const STOP: f64 = 0.5;
