@@ -26,7 +26,8 @@
 //! Outcome: `bitrate_mbps` (of shown frames), `frames_shown`, `frames_late_percent` (of those that arrived),
 //! `frames_skipped_percent` (of those taken), `frame_delay_ms_mean`, `_p50`, `_p95`, `_p99` (capture to
 //! arrival of all that arrived), `freezes`, `freeze_ms` (total length of the gaps that count as freezes),
-//! `freeze_percent` of the call, `quality_mos` (1 to 5, of calls of up to 30 frames a second: [`quality`](crate::quality)). A pause is no part of the call. With a jitter buffer also
+//! `freeze_percent` of the call, `quality_mos` (1 to 5, of calls of up to 30 frames a second:
+//! [`quality`](crate::quality)). A pause is no part of the call. With a jitter buffer also
 //! `playout_delay_ms_mean`, `_p50`, `_p95`, `_p99` (capture to display of those shown), `freezes_per_minute`,
 //! `freeze_ms_mean` (of one freeze), and `frames_missed_percent` (of those taken: skipped, late, or still
 //! missing after the deadline).

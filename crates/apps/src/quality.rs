@@ -1,9 +1,9 @@
-//! How good a call looks, by an opinion model of video telephony: no picture is needed, only how many bits and
-//! frames of it are shown.
+//! How good a call looks, by an opinion model of video telephony: no picture is needed, only how many bits
+//! and frames of it are shown.
 //!
 //! ```text
 //! of each second:  V = 1 + I exp(-(ln f - ln O)^2 / (2 D^2))         g1070 11.2, nothing lost within a frame
-//!                  O = v1 + v2 b,  D = v6 + v7 b                     the best frame rate, and how much it matters
+//!                  O = v1 + v2 b,  D = v6 + v7 b                     the best frame rate, and its weight
 //!                  I = v3 - v3 / (1 + (b / v4)^v5)                   what the rate allows
 //! V = 1 where nothing is shown
 //! quality = the mean of V over the seconds of the call
