@@ -13,12 +13,11 @@
 //! |---|---|---|---|---|
 //! | f | frames shown in that second | 1/s | | |
 //! | b | their bits | kbit/s | | |
-//! | v1 to v7 | H.264, 640 x 480 on a display of 9.2 inches | | 5.517, 0.0129, 3.459, 178.53, 1.02, 1.15, 0.000355 | g1070, provisional coefficients |
+//! | v1 to v7 | `V1` to `V7` | | provisional | g1070: H.264, 640 x 480 on a display of 9.2 inches |
 //!
-//! Deviations: D1 the size of the picture is the model's, whatever the rate: a browser takes a larger one where
-//! it can. So calls can be compared, and what a viewer would say of one is not known. From 2 Mbit/s on all have
-//! 4.2. D2 sound and delay, for
-//! which g1070 has terms of their own, are not in it.
+//! Deviations: D1 the size of the picture is the model's, whatever the rate: a browser takes a larger one
+//! where it can. So calls can be compared, and what a viewer would say of one is not known. From 2 Mbit/s
+//! on all have 4.2. D2 sound and delay, for which g1070 has terms of their own, are not in it.
 
 use brakelight_core::time::{Duration, Time};
 
