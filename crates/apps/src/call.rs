@@ -26,7 +26,8 @@
 //! Outcome: `bitrate_mbps` (of shown frames), `frames_shown`, `frames_late_percent` (of those that arrived),
 //! `frames_skipped_percent` (of those taken), `frame_delay_ms_mean`, `_p50`, `_p95`, `_p99` (capture to
 //! arrival of all that arrived), `freezes`, `freeze_ms` (total length of the gaps that count as freezes),
-//! `freeze_percent` of the call. A pause is no part of the call. With a jitter buffer also
+//! `freeze_percent` of the call, `quality_mos` (1 to 5, of calls of up to 30 frames a second:
+//! [`quality`](crate::quality)). A pause is no part of the call. With a jitter buffer also
 //! `playout_delay_ms_mean`, `_p50`, `_p95`, `_p99` (capture to display of those shown), `freezes_per_minute`,
 //! `freeze_ms_mean` (of one freeze), and `frames_missed_percent` (of those taken: skipped, late, or still
 //! missing after the deadline).
@@ -46,6 +47,7 @@ use crate::audio::Audio;
 use crate::distribution::{Distribution, visit_distribution};
 use crate::encoder::{Encoded, Encoder};
 use crate::playout::Playout;
+use crate::quality::Quality;
 use crate::repair::Frames;
 use crate::socket::{Datagram, Socket};
 use crate::traffic::{Call as Config, Repair};
@@ -56,6 +58,9 @@ const SHARE: f64 = 0.95;
 const FREEZE_GAPS: usize = 30;
 const FREEZE_FACTOR: u64 = 3;
 const FREEZE_ADDED: Duration = Duration::from_millis(150);
+
+/// g1070 6: frame rates that the model is for.
+const MOST_JUDGED: u32 = 30;
 
 /// A frame on its way in the stream.
 #[derive(Clone, Copy, Debug)]
@@ -108,6 +113,7 @@ pub struct Call {
     late: u64,
     freezes: u64,
     frozen: Duration,
+    quality: Quality,
     delays: Distribution,
     /// From capture to display.
     playouts: Distribution,
@@ -141,6 +147,7 @@ impl Call {
             late: 0,
             freezes: 0,
             frozen: Duration::ZERO,
+            quality: Quality::default(),
             delays: Distribution::default(),
             playouts: Distribution::default(),
             recorded_frames: None,
@@ -196,6 +203,7 @@ impl Call {
         if let Some(beat) = self.resumes_at() {
             self.beats = beat;
             self.beat_at = self.started_at + self.beat(beat);
+            self.quality.pause(now, self.beat_at);
             self.resumes = true;
             return;
         }
@@ -282,6 +290,7 @@ impl Call {
     fn show(&mut self, now: Time, size: u64) {
         self.shown += 1;
         self.shown_bytes += size;
+        self.quality.show(now, size);
         let Some(before) = self.shown_at.replace(now) else { return };
         let gap = now.since(before);
         if self.gaps.len() == FREEZE_GAPS {
@@ -299,6 +308,7 @@ impl Call {
 impl Application for Call {
     fn start(&mut self, socket: &mut impl Socket) {
         self.started_at = socket.now();
+        self.quality.begin(self.started_at);
         self.take_frame(socket);
         if let Some(audio) = &mut self.audio {
             audio.start(socket.now());
@@ -393,6 +403,11 @@ impl Application for Call {
         visit("freeze_ms", self.frozen.as_millis_f64());
         if !length.is_zero() {
             visit("freeze_percent", 100.0 * self.frozen.as_secs_f64() / length.as_secs_f64());
+        }
+        if self.config.fps <= MOST_JUDGED
+            && let Some(mark) = self.quality.mean(self.stopped_at.unwrap_or(now))
+        {
+            visit("quality_mos", mark);
         }
         if self.config.jitter_buffer {
             self.visit_playout(now, length, visit);

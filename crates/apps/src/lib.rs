@@ -27,6 +27,7 @@
 //! | [`audio`] | the sound of a call |
 //! | [`encoder`] | the sizes of a call's frames |
 //! | [`playout`] | when a call's frames are shown |
+//! | [`quality`] | how good a call looks, by an opinion model |
 //! | [`repair`] | a call's frames in packets of their own, and what is done about those that are lost |
 
 #![forbid(unsafe_code)]
@@ -44,6 +45,7 @@ mod histogram;
 pub mod paced;
 pub mod phases;
 pub mod playout;
+pub mod quality;
 pub mod repair;
 pub mod request_response;
 mod requests;

@@ -672,7 +672,7 @@
     completion_ms: 'the transfer took', completion: 'a transfer took', response: 'an answer took', frame_delay: 'a frame took', rtt: 'a round trip took',
     flows_started: 'transfers begun', flows_completed: 'transfers finished', responses: 'answers', updates: 'updates', updates_lost_percent: 'updates lost',
     bitrate_mbps: 'picture quality', switches: 'quality changes', stalls: 'stalls', stall_ms: 'stalled for', stall_percent: 'of the time stalled',
-    startup_ms: 'started after', freezes: 'freezes', freeze_ms: 'frozen for', freeze_percent: 'of the time frozen', frames_shown: 'frames shown',
+    startup_ms: 'started after', freezes: 'freezes', freeze_ms: 'frozen for', freeze_percent: 'of the time frozen', quality_mos: 'opinion score (1 to 5)', frames_shown: 'frames shown',
     frames_late_percent: 'frames too late', frames_skipped_percent: 'frames not sent', offered_mbps: 'offered', delivered_mbps: 'delivered', backlog_kb: 'waiting at the end',
   };
   const PARTS = { mean: 'mean', p50: 'half within', p95: '19 in 20 within', p99: '99 in 100 within' };

@@ -20,6 +20,7 @@ const SHOWN: &[Shown] = &[
     Shown("frames_missed_percent", "missed", "%", 0),
     Shown("freezes_per_minute", "freezes", "1/min", 0),
     Shown("freeze_percent", "frozen", "%", 1),
+    Shown("quality_mos", "quality", "1 to 5", 2),
     Shown("audio_missed_percent", "sound missed", "%", 2),
     Shown("startup_ms", "start", "ms", 1),
     Shown("stalls", "stalls", "", 0),

@@ -544,6 +544,7 @@ const CALL: &[&str] = &[
     "freezes",
     "freeze_ms",
     "freeze_percent",
+    "quality_mos",
     "frame_delay_ms_mean",
     "frame_delay_ms_p50",
     "frame_delay_ms_p95",

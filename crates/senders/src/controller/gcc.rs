@@ -15,6 +15,7 @@
 //!             A <= 1.5 R + 10 kbit/s                                         gcc-02 5.5, aimd_rate_control
 //! loss p:     p <= low: T = 1.08 min T of the last second + 1 kbit/s         gcc-02 6
 //!             p > high: T = T (1 - p/2);   T <= A                            gcc-02 6
+//!             or T of a model that learns which losses do not depend on the rate     loss_v2.rs
 //! probes:     bursts at 3 and 6 times the first rate, then at twice what one found   probe_controller
 //! window      = T (rtt_min + `queue_window`)                                 goog_cc_network_control
 //! pacing      = T
@@ -31,20 +32,23 @@
 //! | A | `aimd` | bit/s | `initial_rate` | gcc-02 5.5 |
 //! | T | `loss` | bit/s | `initial_rate` | gcc-02 6 |
 //! | low, high | `low_loss`, `high_loss` | share | 2 %, 10 % | gcc-02 6 |
+//! | - | `loss_model` | choice | draft | D2 |
 //! | - | `queue_window` | time | 350 ms | libwebrtc rate_control_settings.cc |
 //!
 //! Versions. The filter, the detector's time and the groups are those of today's libwebrtc (0b51f028 of the
 //! mirror JumpingYang001/webrtc, 8f479f31 of jbg/libwebrtc) and not the draft's Kalman filter. The rate
 //! control, the throughput and the link's capacity are those of 1d0005a1, 45f78c93 and a4d5624f of
 //! jbg/libwebrtc, and the probes those of its 05e14002. The losses are the draft's rule in the form of
-//! `SendSideBandwidthEstimation::UpdateEstimate` (0b51f028).
+//! `SendSideBandwidthEstimation::UpdateEstimate` (0b51f028), and with `loss_model=v2` the LossBasedBweV2 of
+//! 068e6ba6, which `UpdateEstimate` then takes once it has three observations.
 //!
 //! # Deviations
 //!
 //! - D1. Feedback arrives with QUIC's ACKs. The detector takes each packet at once, and the rate is decided
 //!   every `feedback_interval`, as if a report of transport-wide feedback came then.
-//! - D2. libwebrtc's default estimator of losses is LossBasedBweV2, which fits a model of inherent loss. It
-//!   is not here. Shares of loss are taken once a second, as RTCP reports bring them.
+//! - D2. libwebrtc's default estimator of losses is LossBasedBweV2, which fits a model of inherent loss. Here
+//!   it is the choice `loss_model=v2`, with the deviations of `loss_v2.rs`. The default is the draft's rule.
+//!   Its shares of loss are taken once a second, as RTCP reports bring them.
 //! - D3. Packets leave at the target. libwebrtc lets a video out at 1.1 times the target
 //!   (video_send_stream_impl.cc, kStrictPacingMultiplier), which its encoder does not exceed on average; a
 //!   bulk flow would.
@@ -56,6 +60,7 @@
 //! - D7. All rates are of payload; packet headers come on top.
 //! - D8. There are no separate detectors for audio and video.
 
+use alloc::boxed::Box;
 use alloc::format;
 
 use brakelight_core::controller::{
@@ -66,19 +71,33 @@ use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Rate};
 
 mod aimd;
+mod alr;
 mod loss;
+mod loss_v2;
 mod probe;
 mod throughput;
 mod trendline;
 
 use aimd::Aimd;
+use alr::AppLimit;
 use loss::LossBased;
+use loss_v2::{LossV2, State};
 use probe::Probes;
 use throughput::Throughput;
 use trendline::{Groups, Trendline, Usage};
 
 /// The range of a rate.
 const RATES: core::ops::RangeInclusive<Rate> = Rate::from_bps(1_000)..=Rate::from_mbps(10_000);
+
+choices! {
+    /// How losses bound the rate.
+    pub enum LossModel {
+        /// By their share, as in gcc-02 6.
+        Draft = "draft",
+        /// By a model that tells inherent losses from those above a capacity, as libwebrtc's LossBasedBweV2.
+        V2 = "v2",
+    }
+}
 
 parameters! {
     /// Google Congestion Control's settings.
@@ -108,6 +127,9 @@ parameters! {
         low_loss: f64 = 0.02, in 0.0..=1.0, from "gcc-02 6";
         /// Share of lost packets above which the rate falls.
         high_loss: f64 = 0.1, in 0.0..=1.0, from "gcc-02 6";
+        /// How losses bound the rate; `v2` heeds `low_loss` and `high_loss` only until it has three
+        /// observations.
+        loss_model: LossModel = LossModel::Draft, in .., from "gcc-02 6; libwebrtc loss_based_bwe_v2.cc";
         /// How long packets may queue before the window is the limit.
         queue_window: Duration = Duration::from_millis(350), in Duration::from_millis(10)..=Duration::from_secs(10), from "libwebrtc rate_control_settings.cc, QueueSize";
         /// Whether to look for capacity by bursts at the start.
@@ -139,6 +161,13 @@ const TIMEOUT_INTERVAL: Duration = Duration::from_secs(1);
 /// libwebrtc aimd_rate_control.cc, kDefaultRtt
 const DEFAULT_RTT: Duration = Duration::from_millis(200);
 
+/// The model of losses, and whether the application is the limit.
+#[derive(Clone, Debug)]
+struct Model {
+    losses: LossV2,
+    app_limit: AppLimit,
+}
+
 /// Google Congestion Control's target rate.
 #[derive(Clone, Debug)]
 pub struct Gcc {
@@ -150,6 +179,8 @@ pub struct Gcc {
     throughput: Throughput,
     aimd: Aimd,
     loss: LossBased,
+    /// Boxed: few have it, and it is as large as the rest.
+    model: Option<Box<Model>>,
     probes: Probes,
     rtt: Option<Duration>,
     rtt_min: Duration,
@@ -173,6 +204,13 @@ impl Gcc {
             throughput: Throughput::new(),
             aimd: Aimd::new(config.beta, start_bps, bounds),
             loss: LossBased::new(config.low_loss, config.high_loss, start_bps, bounds.0),
+            model: match config.loss_model {
+                LossModel::Draft => None,
+                LossModel::V2 => {
+                    let losses = LossV2::new(bounds.0, bounds.1);
+                    Some(Box::new(Model { losses, app_limit: AppLimit::default() }))
+                }
+            },
             probes: Probes::new(config.probing, start_bps, max_probe_bps),
             rtt: None,
             rtt_min: DEFAULT_RTT,
@@ -210,7 +248,9 @@ impl Gcc {
         let rtt = self.rtt.unwrap_or(DEFAULT_RTT);
         let usage = self.trendline.usage();
         let throughput = self.throughput.bps();
-        let probed = self.probes.take(now);
+        // libwebrtc probe_controller.cc, InitiateProbing: no further burst while losses are the limit.
+        let is_free = self.model.as_ref().is_none_or(|model| model.losses.state() == State::Delay);
+        let probed = self.probes.take(is_free, now);
         match (usage, throughput, probed) {
             (Usage::Overuse, Some(bps), _) => {
                 if self.aimd.may_reduce(bps, rtt, now) {
@@ -229,7 +269,11 @@ impl Gcc {
             }
             (_, _, None) => self.aimd.update(usage, throughput, rtt, now),
         }
-        self.loss.update(self.aimd.bps(), rtt, now);
+        if let Some(model) = &mut self.model {
+            model.losses.update(self.aimd.bps(), throughput, model.app_limit.is_limited());
+        }
+        let model_bps = self.model.as_ref().and_then(|model| model.losses.bps());
+        self.loss.update(self.aimd.bps(), model_bps, rtt, now);
     }
 }
 
@@ -246,6 +290,9 @@ fn trendline(config: &Config) -> Trendline {
 
 impl Controller for Gcc {
     fn on_send(&mut self, event: &SendEvent) -> SendDirective {
+        if let Some(model) = &mut self.model {
+            model.app_limit.on_send(event.now, event.size, self.loss.bps());
+        }
         let tag = self.probes.on_send(event.now, event.size);
         SendDirective { ecn: self.encoding().sent(), tag, ..SendDirective::default() }
     }
@@ -257,6 +304,14 @@ impl Controller for Gcc {
         }
         self.take(event);
         self.loss.count(event.acked.len(), event.lost.len());
+        if let Some(model) = &mut self.model {
+            for packet in event.acked {
+                model.losses.count(packet.sent_at, packet.size, false);
+            }
+            for packet in event.lost {
+                model.losses.count(packet.sent_at, packet.size, true);
+            }
+        }
         if self.decided_at.is_none_or(|at| event.now.since(at) >= self.config.feedback_interval) {
             self.decided_at = Some(event.now);
             self.decide(event.now);
@@ -309,6 +364,9 @@ impl Controller for Gcc {
         visit("trend", self.trendline.slope());
         visit("threshold_ms", self.trendline.threshold_ms());
         visit("loss_percent", 100.0 * self.loss.share());
+        if let Some(model) = &self.model {
+            visit("inherent_loss_percent", 100.0 * model.losses.inherent_loss());
+        }
     }
 }
 

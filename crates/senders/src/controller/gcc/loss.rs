@@ -1,6 +1,6 @@
 //! The rate that losses allow, no more than the delay allows.
 //!
-//! libwebrtc: send_side_bandwidth_estimation.cc, without its estimators of loss.
+//! libwebrtc: send_side_bandwidth_estimation.cc. Its second estimator of losses is `loss_v2.rs`.
 
 use alloc::collections::VecDeque;
 
@@ -11,7 +11,7 @@ use brakelight_core::time::{Duration, Time};
 const INCREASE_INTERVAL: Duration = Duration::from_secs(1);
 const DECREASE_INTERVAL: Duration = Duration::from_millis(300);
 const START_PHASE: Duration = Duration::from_secs(2);
-const LEAST_PACKETS: u64 = 20;
+const LEAST_PACKETS: u32 = 20;
 const GROWTH: f64 = 1.08;
 const GROWTH_BPS: f64 = 1000.0;
 /// libwebrtc rtcp_sender.cc, kDefaultVideoReportInterval
@@ -26,8 +26,9 @@ pub(super) struct LossBased {
     bps: f64,
     /// Rates of the last second, rising: the first is the smallest.
     smallest: VecDeque<(Time, f64)>,
-    lost: u64,
-    expected: u64,
+    /// Packets of the present report, which is one of a second.
+    lost: u32,
+    expected: u32,
     first_report: Option<Time>,
     reported_at: Option<Time>,
     share: f64,
@@ -70,21 +71,22 @@ impl LossBased {
 
     /// Counts packets whose fate is known.
     pub(super) fn count(&mut self, arrived: usize, lost: usize) {
-        self.lost += lost as u64;
-        self.expected += (arrived + lost) as u64;
+        self.lost = self.lost.saturating_add(lost as u32);
+        self.expected = self.expected.saturating_add((arrived + lost) as u32);
     }
 
-    /// Takes the rate that the delay allows.
-    pub(super) fn update(&mut self, delay_bps: f64, rtt: Duration, now: Time) {
+    /// Takes the rate that the delay allows, and that of a model of losses if there is one that is ready.
+    pub(super) fn update(&mut self, delay_bps: f64, model_bps: Option<f64>, rtt: Duration, now: Time) {
         let first = *self.first_report.get_or_insert(now);
         let is_due = self.reported_at.is_none_or(|at| now.since(at) >= REPORT_INTERVAL);
         if is_due && self.expected >= LEAST_PACKETS {
-            self.share = self.lost as f64 / self.expected as f64;
+            self.share = f64::from(self.lost) / f64::from(self.expected);
             (self.lost, self.expected) = (0, 0);
             self.reported_at = Some(now);
             self.has_decreased = false;
         }
-        if self.share == 0.0 && now.since(first) < START_PHASE && delay_bps > self.bps {
+        let is_start = now.since(first) < START_PHASE && model_bps.is_none();
+        if self.share == 0.0 && is_start && delay_bps > self.bps {
             self.smallest.clear();
             self.smallest.push_back((now, self.bps));
             self.bps = delay_bps;
@@ -98,7 +100,9 @@ impl LossBased {
         }
         self.smallest.push_back((now, self.bps));
         if self.reported_at.is_some() {
-            if self.share <= self.low {
+            if let Some(bps) = model_bps {
+                self.bps = bps;
+            } else if self.share <= self.low {
                 self.bps = self.smallest.front().map_or(self.bps, |(_, bps)| bps * GROWTH + GROWTH_BPS);
             } else if self.share > self.high && !self.has_decreased {
                 let interval = DECREASE_INTERVAL + rtt;

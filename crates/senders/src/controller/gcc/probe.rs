@@ -185,11 +185,13 @@ impl Probes {
         }
     }
 
-    /// Returns what a burst found since the last call, in bit/s, and plans the next burst if there was room.
-    pub(super) fn take(&mut self, now: Time) -> Option<f64> {
+    /// Returns what a burst found since the last call, in bit/s. If there was room and `may_go_on`, plans the
+    /// next burst.
+    pub(super) fn take(&mut self, may_go_on: bool, now: Time) -> Option<f64> {
         let found = self.found_bps.take();
         if let Some(bps) = found
             && bps > self.further_bps
+            && may_go_on
         {
             self.plan([Some(NEXT_SCALE * bps), None]);
         } else if self.clusters.iter().flatten().any(|cluster| now.since(cluster.begun_at) > PATIENCE) {

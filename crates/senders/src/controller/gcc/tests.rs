@@ -148,9 +148,9 @@ fn without_over_use_the_rate_grows_by_8_percent_a_second_up_to_half_above_what_a
 /// The target after a second in which `lost` of 100 packets were lost, from 1 Mbit/s.
 fn with_loss(lost: usize) -> f64 {
     let mut loss = LossBased::new(0.02, 0.1, 1e6, 5e3);
-    loss.update(1e6, RTT, Time::ZERO);
+    loss.update(1e6, None, RTT, Time::ZERO);
     loss.count(100 - lost, lost);
-    loss.update(1e9, RTT, Time::from_millis(2500));
+    loss.update(1e9, None, RTT, Time::from_millis(2500));
     loss.bps()
 }
 
@@ -166,7 +166,7 @@ fn losses_below_2_percent_let_the_rate_grow_and_above_10_percent_halve_as_much()
 #[test]
 fn the_delay_bounds_what_losses_allow() {
     let mut loss = LossBased::new(0.02, 0.1, 1e6, 5e3);
-    loss.update(0.5e6, RTT, Time::ZERO);
+    loss.update(0.5e6, None, RTT, Time::ZERO);
     assert_near(loss.bps(), 0.5e6, 1e-6);
 }
 
@@ -182,7 +182,7 @@ fn burst(gap_us: u64) -> Option<f64> {
         let index = index as u64;
         probes.on_arrival(tag, at(index, 8889), at(index, gap_us), Bytes(1000));
     }
-    probes.take(Time::from_millis(100))
+    probes.take(true, Time::from_millis(100))
 }
 
 #[test]
@@ -194,6 +194,39 @@ fn a_burst_finds_the_lesser_of_what_was_sent_and_what_arrived() {
     assert_near(burst(16_000).unwrap(), 0.95 * 500e3, 100.0);
     // Faster than twice the rate: the packets were held together on their way.
     assert_eq!(burst(4000), None);
+}
+
+#[test]
+fn no_further_burst_follows_while_losses_are_the_limit() {
+    for may_go_on in [true, false] {
+        let mut probes = Probes::new(true, 300e3, 5e6);
+        let at = |index: u64| Time::from_nanos(4_444_000 * index);
+        let tags: std::vec::Vec<_> = (0..11).map(|index| probes.on_send(at(index), Bytes(1000))).collect();
+        for (index, tag) in tags.into_iter().enumerate() {
+            probes.on_arrival(tag, at(index as u64), at(index as u64), Bytes(1000));
+        }
+        // 1.8 Mbit/s of 1.8 arrived: twice that comes next.
+        assert_near(probes.take(may_go_on, Time::from_millis(100)).unwrap(), 1.8e6, 1e3);
+        assert_eq!(probes.bps().map(libm::round), may_go_on.then_some(3_600_360.0));
+    }
+}
+
+#[test]
+fn an_application_is_the_limit_once_it_left_four_fifths_of_half_a_second_unused() {
+    // 65 % of 1 Mbit/s are 81,250 bytes a second, so 40,625 in half a second. What counts is the unused part:
+    // at 1000 bytes in 20 ms, 625 bytes each time, so 32,500 of them after 52.
+    let mut app = AppLimit::default();
+    for packet in 0..=53 {
+        app.on_send(Time::from_millis(20 * packet), Bytes(1000), 1e6);
+        assert_eq!(app.is_limited(), packet > 52, "packet {packet}");
+    }
+    // At 1 Mbit/s 350 bytes more than 65 % go each time: half of the budget is left after 37.
+    let mut count = 0;
+    while app.is_limited() {
+        count += 1;
+        app.on_send(Time::from_millis(20 * 53 + 8 * count), Bytes(1000), 1e6);
+    }
+    assert_eq!(count, 37);
 }
 
 fn gcc(options: &[(&str, &str)]) -> Gcc {
@@ -242,6 +275,38 @@ fn a_standing_delay_lets_the_target_grow() {
     // Nothing is lost and nothing queues: 8 % a second for almost 4 s, from 1 Mbit/s.
     let target = gcc.pacing_rate().unwrap().as_mbps_f64();
     assert!((1.2..=1.08_f64.powi(4)).contains(&target), "{target}");
+}
+
+/// Reports 20 s of packets sent every 8 ms, of which every `nth` is lost, and returns the target in Mbit/s.
+fn with_losses(model: &str, nth: u64) -> f64 {
+    let mut gcc = gcc(&[("initial_rate", "1Mbps"), ("probing", "false"), ("loss_model", model)]);
+    for number in 0..2500 {
+        let sent_at = Time::from_millis(8 * number);
+        gcc.on_send(&send(sent_at, number, Bytes::ZERO));
+        let received_at = sent_at + Duration::from_millis(50);
+        let told = [packet(number, sent_at)];
+        let times = [ReceiveTime { number, sent_at, received_at }];
+        let is_lost = number % nth == 0;
+        let mut event = ack(received_at + Duration::from_millis(50), if is_lost { &[] } else { &told }, RTT);
+        if is_lost {
+            event.lost = &told;
+        } else {
+            event.receive_times = &times;
+        }
+        gcc.on_ack(&event);
+    }
+    gcc.pacing_rate().unwrap().as_mbps_f64()
+}
+
+#[test]
+fn the_model_of_losses_keeps_the_rate_where_the_draft_gives_it_up() {
+    // 125 packets a second. One in nine is more than 10 %, and one in twenty is between 2 and 10 %.
+    assert!(with_losses("draft", 9) < 0.5, "{}", with_losses("draft", 9));
+    assert!(with_losses("v2", 9) > 0.85, "{}", with_losses("v2", 9));
+    let (draft, v2) = (with_losses("draft", 20), with_losses("v2", 20));
+    // At most 1.2 times what arrives after a hold: 0.95 Mbit/s.
+    assert!(draft < 1.02 && (1.1..1.2).contains(&v2), "{draft} and {v2}");
+    assert_near(with_losses("draft", 3000), with_losses("v2", 3000), 0.05);
 }
 
 #[test]
