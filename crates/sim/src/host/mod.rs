@@ -106,7 +106,7 @@ pub struct FlowConfig {
     pub check_contract: bool,
     /// Whether to keep when the controller changed its stage ([`FlowHost::stages`]).
     pub record_stages: bool,
-    /// Whether to keep what became of each frame of a call ([`FlowHost::frames`]).
+    /// Whether to keep what became of each frame of a call ([`FlowHost::recorded_frames`]).
     pub record_frames: bool,
 }
 
