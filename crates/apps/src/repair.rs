@@ -52,7 +52,7 @@ const PARITY: u64 = 12;
 /// libwebrtc nack_requester.cc, kDefaultRtt
 const FIRST_RTT: Duration = Duration::from_millis(100);
 
-/// What a message of the receiver is about, in [`Datagram::echo`].
+/// What a message of the receiver is about, in [`Datagram::echo`](crate::socket::Datagram::echo).
 const NACK: u32 = 1;
 const PLI: u32 = 2;
 
