@@ -242,14 +242,16 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Makes one.
+    /// Makes one, whose interface is up: the kernel says so some time after both ends are.
     pub fn new() -> Self {
         const SETTING_UP: &str = "unshare --net sleep 1000000 & n=$!
             while [ $(readlink /proc/$n/ns/net) = $(readlink /proc/self/ns/net) ]; do sleep 0.01; done
             ip link set lo up && ip link add eth0 type veth peer name eth0 netns $n \
             && ip addr add 198.51.100.1/24 dev eth0 && ip link set eth0 up \
             && nsenter --target $n --net ip addr add 198.51.100.2/24 dev eth0 \
-            && nsenter --target $n --net ip link set eth0 up && echo up && exec cat";
+            && nsenter --target $n --net ip link set eth0 up || exit 1
+            while ! ip -br link show eth0 | grep -q ' UP '; do sleep 0.01; done
+            echo up && exec cat";
         let mut holder = Command::new("unshare")
             .args(["--user", "--map-root-user", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"])
             .args(["sh", "-c", SETTING_UP])
