@@ -1,4 +1,4 @@
-//! What calls get on a moving link: GCC, NADA, SCReAM and ABC over five queues, alone and beside a download,
+//! What calls get on a moving link: GCC, NADA, SCReAM and ABC over six queues, alone and beside a download,
 //! and what the repair of lost packets does. It makes the tables and the picture of `docs/guides/calls.md`:
 //!
 //! ```sh
@@ -30,13 +30,19 @@ struct Queue {
     ecn: &'static str,
 }
 
-const QUEUES: [Queue; 5] = [
+const QUEUES: [Queue; 6] = [
     Queue { name: "ABC's router", alone: "abc", beside: "abc_dual", buffer: "250pkt", ecn: "none" },
+    Queue { name: "ABC for L4S", alone: "abc_l4s", beside: "abc_l4s", buffer: "1000pkt", ecn: "l4s" },
     Queue { name: "DualPI2", alone: "dualpi2", beside: "dualpi2", buffer: "1000pkt", ecn: "l4s" },
     Queue { name: "CAKE", alone: "cake", beside: "cake", buffer: "1000pkt", ecn: "classic" },
     Queue { name: "FQ-CoDel", alone: "fq_codel", beside: "fq_codel", buffer: "1000pkt", ecn: "classic" },
     Queue { name: "drop-tail", alone: "droptail", beside: "droptail", buffer: "1000pkt", ecn: "none" },
 ];
+
+/// The place of a queue among them.
+fn queue(name: &str) -> usize {
+    QUEUES.iter().position(|queue| queue.name == name).expect("one of the queues")
+}
 
 /// The controllers, and their colors in the picture (Okabe and Ito's, which color-blind readers can tell
 /// apart).
@@ -62,14 +68,14 @@ struct Setting {
 }
 
 impl Setting {
-    /// All of them; ABC's marks have no place in DualPI2, whose ECT(1) is L4S's.
+    /// All of them; ABC's marks have no place where ECT(1) is L4S's.
     fn all() -> Vec<Setting> {
         let mut all = Vec::new();
         for trace in 0..TRACES.len() {
             for is_beside in [false, true] {
                 for (queue, spec) in QUEUES.iter().enumerate() {
                     for (controller, (name, _)) in CONTROLLERS.iter().enumerate() {
-                        if spec.alone != "dualpi2" || *name != "abc" {
+                        if spec.ecn != "l4s" || *name != "abc" {
                             all.push(Setting { trace, is_beside, queue, controller });
                         }
                     }
@@ -176,7 +182,7 @@ fn lossy(seed: u64, repair: &str) -> String {
 fn repairs(traces: &Traces) -> String {
     let mut table =
         "| `repair` | 2 % lost at random | CAKE, walking | CAKE, driving |\n|---|---|---|---|\n".to_string();
-    let beside = |trace| Setting { trace, is_beside: true, queue: 2, controller: 0 };
+    let beside = |trace| Setting { trace, is_beside: true, queue: queue("CAKE"), controller: 0 };
     for repair in REPAIRS {
         let calls = |scenario: &dyn Fn(u64) -> String| -> Vec<Call> {
             (1..=SEEDS).map(|seed| Call::of(&scenario(seed), traces)).collect()
@@ -312,7 +318,7 @@ fn picture(measured: &[(Setting, Vec<Call>)]) -> String {
 #[test]
 fn every_cell_of_the_guide_runs_and_a_seed_repeats_itself() {
     let traces = traces();
-    let setting = Setting { trace: 1, is_beside: true, queue: 1, controller: 2 };
+    let setting = Setting { trace: 1, is_beside: true, queue: queue("DualPI2"), controller: 2 };
     let (first, again) = (setting.call(1, &traces), setting.call(1, &traces));
     assert_eq!(format!("{first:?}"), format!("{again:?}"));
     assert!(first.mbps > 0.15, "{first:?}");
