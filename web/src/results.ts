@@ -57,7 +57,7 @@ export interface Row {
   /** The text of `run`, as the command prints it. */
   outcome?: string;
   series?: Series;
-  /** The other seeds. */
+  /** The other seeds, rising. */
   cloud: Run[];
   /** Whether the run is only the beginning of the whole: a first look. */
   draft: boolean;

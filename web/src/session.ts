@@ -93,7 +93,7 @@ export class Session {
 
   /** Returns what to deploy of the schemes in `rows`; `null` where there is nothing to choose from. */
   decide(rows: Row[]): Promise<Decision | null> {
-    const schemes = rows.flatMap(({ label, run, cloud }) => (run ? [{ scheme: label, runs: [run, ...cloud].sort((a, b) => a.seed - b.seed) }] : []));
+    const schemes = rows.flatMap(({ label, run, cloud }) => (run ? [{ scheme: label, runs: [run, ...cloud] }] : []));
     return this.desk.ask<Decision | null>({ do: "decide", schemes });
   }
 
@@ -151,6 +151,8 @@ export class Session {
         each((row, what) =>
           one(row, what, { seed: choice.seed + next, series: false }, (finished) => {
             row.cloud.push(JSON.parse(finished.outcome) as Run);
+            // By seed, whichever comes first: what is saved of them has the same bytes each time.
+            row.cloud.sort((a, b) => a.seed - b.seed);
           }),
         );
       }
