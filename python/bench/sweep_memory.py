@@ -25,7 +25,7 @@ EVERY_S = 30.0
 def status_mb(field: str) -> float:
     """Return one of this process's sizes in /proc/self/status."""
     lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) / 1e3 for line in lines if line.startswith(field + ":"))
+    return next(int(line.split()[1]) * 1024 / 1e6 for line in lines if line.startswith(field + ":"))
 
 
 def size_gb(folder: Path) -> float:
@@ -58,9 +58,11 @@ def main(runs: int, workers: int) -> None:
         print(f"before: {status_mb('VmRSS'):.1f} MB", flush=True)
         watcher = threading.Thread(target=watch)
         watcher.start()
-        bl.sweep(grid, out=folder, engine="joblib", options={"n_jobs": workers}, force=True, progress=False)
-        ended.set()
-        watcher.join()
+        try:
+            bl.sweep(grid, out=folder, engine="joblib", options={"n_jobs": workers}, force=True, progress=False)
+        finally:
+            ended.set()
+            watcher.join()
         tell()
         for path in sorted(path for path in folder.iterdir() if path.is_file()):
             print(f"{path.stat().st_size / 1e9:8.3f} GB  {path.name}")

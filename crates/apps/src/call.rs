@@ -59,7 +59,7 @@ const FREEZE_GAPS: usize = 30;
 const FREEZE_FACTOR: u64 = 3;
 const FREEZE_ADDED: Duration = Duration::from_millis(150);
 
-/// g1070 6: frame rates that the model is for.
+/// The highest frame rate that is judged: the model is of video telephony. An own choice.
 const MOST_JUDGED: u32 = 30;
 
 /// A frame on its way in the stream.
