@@ -309,10 +309,11 @@ impl<P: Packet> Abc<P> {
         self.encoding.unwrap_or(packet.encoding()).mark(packet.ecn())
     }
 
-    fn mark(&mut self, f: f64, packet: &mut P) -> Mark {
+    /// Marks `packet`, which stays an accelerate only if there is a token for it and `has_room`.
+    fn mark(&mut self, f: f64, has_room: bool, packet: &mut P) -> Mark {
         let encoding = self.encoding.unwrap_or(packet.encoding());
         match encoding.mark(packet.ecn()) {
-            Mark::Accelerate if self.take_token(f, true) => Mark::Accelerate,
+            Mark::Accelerate if self.take_token(f, has_room) => Mark::Accelerate,
             Mark::Accelerate => {
                 packet.set_ecn(if encoding == Encoding::AbcProxied { Ecn::Ce } else { Ecn::Ect0 });
                 Mark::Brake
@@ -356,7 +357,8 @@ impl<P: Packet> Queue<P> for Abc<P> {
         self.emptied_at = self.packets.is_empty().then_some(now);
         self.bursts.serve(now);
         self.last = self.control(now, arrived, link);
-        let mark = self.mark(self.last.f, &mut packet);
+        let has_room = self.adaptive.as_ref().is_none_or(|adaptive| adaptive.has_room(cost));
+        let mark = self.mark(self.last.f, has_room, &mut packet);
         if let (Some(adaptive), Mark::Accelerate) = (&mut self.adaptive, mark) {
             adaptive.order(cost);
         }

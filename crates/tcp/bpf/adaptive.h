@@ -11,6 +11,8 @@
  *   tr  = eta mu - (m - O*) / delta                in place of abc20 eq.1; delta = 0.7 tau
  *   tr <= eta mu + (B - q) / tau                   what the buffer has room for
  *   f   = min(max(tr / (2 cr), 1/16), 1)                      abc20 eq.2
+ *   w   = max(w - mu dt, 0), and two packets more with each accelerate: what will wait one tau from now
+ *   an accelerate only if w with its two packets is at most B
  *
  * Time is in bins. A bin is closed in three steps, so that the long one needs no lock: `adaptive_take` notes
  * what the bin had and `adaptive_give` ends it, both under the router's lock; between them `adaptive_close`
@@ -126,6 +128,9 @@ struct adaptive {
 	/* m as an amount, and its time; 0 before the first */
 	__u64 outstanding;
 	__u64 smoothed_ns;
+	/* w as an amount, and its time */
+	__u64 to_wait;
+	__u64 foreseen_ns;
 	/* bins since the start, up to the number of lags */
 	__u32 seen;
 	/* so that what follows lies alike on 32 bits */
@@ -409,6 +414,27 @@ static __always_inline void adaptive_arrive(struct adaptive *a, __u32 bytes)
 static __always_inline void adaptive_order(struct adaptive *a, __u32 bytes)
 {
 	a->ordered_now += 2 * bytes;
+	a->to_wait += (2ULL * bytes) << AMOUNT_BITS;
+}
+
+/* Takes off w what the link serves up to `now_ns`. */
+static __always_inline void adaptive_foresee(struct adaptive *a, __u64 now_ns)
+{
+	__u64 passed_ns = now_ns - min_u64(a->foreseen_ns, now_ns);
+	/* After half an hour nothing is left of any buffer, and the product fits. */
+	__u64 bins = min_u64(divide_down(passed_ns, BIN_NS), 1 << 20);
+	__u64 served = a->mu * bins + divide(a->mu * min_u64(passed_ns - bins * BIN_NS, BIN_NS), BIN_NS);
+
+	a->to_wait -= min_u64(served, a->to_wait);
+	a->foreseen_ns = max_u64(a->foreseen_ns, now_ns);
+}
+
+/* Whether the two packets that an accelerate of `bytes` brings will find room in the buffer. */
+static __always_inline bool adaptive_has_room(const struct adaptive *a, __u64 buffer, __u32 bytes)
+{
+	__u64 brings = (2ULL * bytes) << AMOUNT_BITS;
+
+	return !buffer || a->to_wait + brings <= min_u64(buffer, ROOM_MAX >> AMOUNT_BITS) << AMOUNT_BITS;
 }
 
 /*
@@ -515,6 +541,7 @@ static __always_inline void adaptive_depart(struct router *r, struct adaptive *a
 {
 	router_measure(r, s, now_ns, bytes);
 	adaptive_smooth(a, now_ns, (waiting << AMOUNT_BITS) + adaptive_ordered(a, now_ns));
+	adaptive_foresee(a, now_ns);
 	r->f = adaptive_share(adaptive_target(a, s->eta, adaptive_room(s->buffer, waiting)), r->cr);
 }
 

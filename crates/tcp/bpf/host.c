@@ -119,7 +119,7 @@ __u32 bl_adaptive_depart(struct router *router, struct adaptive *adaptive, const
 
 	advance(adaptive, now_ns, settings->mu);
 	adaptive_depart(router, adaptive, settings, now_ns, waiting, bytes);
-	kept = kind < 2 && router_take_token(router, settings, kind);
+	kept = kind < 2 && router_take_token(router, settings, kind && adaptive_has_room(adaptive, settings->buffer, bytes));
 	if (ordered == 2 ? kept : ordered)
 		adaptive_order(adaptive, bytes);
 	return kept;
@@ -135,11 +135,12 @@ __u64 bl_adaptive_error(const struct adaptive *adaptive)
 	return adaptive_error_bytes(adaptive);
 }
 
-/* mu in bytes per second, and m in bytes. */
-void bl_adaptive_show(const struct adaptive *adaptive, __u64 shown[2])
+/* mu in bytes per second, and m and w in bytes. */
+void bl_adaptive_show(const struct adaptive *adaptive, __u64 shown[3])
 {
 	shown[0] = (adaptive->mu * BINS_PER_S) >> AMOUNT_BITS;
 	shown[1] = adaptive->outstanding >> AMOUNT_BITS;
+	shown[2] = adaptive->to_wait >> AMOUNT_BITS;
 }
 
 size_t bl_l4s_size(void)

@@ -325,7 +325,10 @@ int bl_depart(struct __sk_buff *skb)
 			router_depart(router, settings, now, x_us, skb->len);
 		}
 		if (place.law != LAW_L4S && (ecn == ECN_ECT_1 || ecn == ECN_ECT_0)) {
-			kept = router_take_token(router, settings, ecn == ECN_ECT_1);
+			kept = router_take_token(router, settings,
+						 ecn == ECN_ECT_1 &&
+							 (!loop || adaptive_has_room(&loop->adaptive, settings->buffer,
+										     skb->len)));
 			if (loop && kept)
 				adaptive_order(&loop->adaptive, skb->len);
 			if (ecn == ECN_ECT_1 && !kept) {

@@ -92,7 +92,7 @@ static inline enum abc_mark abc_leave(struct router *r, struct adaptive *a, cons
 		router_depart(r, s, d->now_ns, abc_delay_us(s, sojourn, d), d->bytes);
 	}
 	if (abc_is_accelerate(proxied, d->ecn)) {
-		if (!router_take_token(r, s, true))
+		if (!router_take_token(r, s, !a || adaptive_has_room(a, s->buffer, d->bytes)))
 			return ABC_LEAVES_TURNED;
 		if (a)
 			adaptive_order(a, d->bytes);

@@ -26,9 +26,25 @@ static inline void adaptive_arrive(struct adaptive *a, __u32 bytes);
 /*@ requires valid: \valid(a);
     requires counted: a->ordered_now <= S63;
     requires packet: bytes <= 1073741824;
-    assigns a->ordered_now;
-    ensures brings_two: a->ordered_now == \old(a->ordered_now) + 2 * bytes; */
+    requires amounts: a->to_wait <= 9007199254740992;
+    assigns a->ordered_now, a->to_wait;
+    ensures brings_two: a->ordered_now == \old(a->ordered_now) + 2 * bytes;
+    ensures foreseen: a->to_wait == \old(a->to_wait) + 1024 * bytes; */
 static inline void adaptive_order(struct adaptive *a, __u32 bytes);
+
+/*@ requires valid: \valid(a);
+    requires amounts: a->mu <= 70368744177;
+    assigns a->to_wait, a->foreseen_ns;
+    ensures never_more: a->to_wait <= \old(a->to_wait);
+    ensures clock_in_order: a->foreseen_ns >= \old(a->foreseen_ns) && a->foreseen_ns >= now_ns; */
+static inline void adaptive_foresee(struct adaptive *a, __u64 now_ns);
+
+/*@ requires valid: \valid_read(a);
+    requires amounts: a->to_wait <= 9007199254740992;
+    assigns \nothing;
+    ensures nothing_known_nothing_held_back: buffer == 0 ==> \result;
+    ensures within_the_buffer: buffer > 0 && \result ==> a->to_wait + 1024 * bytes <= 512 * buffer; */
+static inline bool adaptive_has_room(const struct adaptive *a, __u64 buffer, __u32 bytes);
 
 /*@ requires valid: \valid_read(a);
     requires clock: a->bin <= 4611686018427;

@@ -13,6 +13,8 @@
 //! tr  = eta mu - (m - O*) / delta                in place of abc20 eq.1; delta = 0.7 tau
 //! tr <= eta mu + (B - q) / tau                   what the buffer has room for
 //! f   = min(max(tr / (2 cr), 1/16), 1)                      abc20 eq.2
+//! w   = max(w - mu dt, 0), and two packets more with each accelerate: what will wait one tau from now
+//! an accelerate only if w with its two packets is at most B
 //! ```
 //!
 //! | symbol | field | unit | value | meaning |
@@ -22,6 +24,7 @@
 //! | mu | `forecast.mu()` | bytes/s | measured | a forecast of what the link can carry: see below |
 //! | e | `forecast.error()` | bytes | measured | mean absolute error of that forecast over one tau |
 //! | m | `outstanding_bytes` | bytes | measured | see below |
+//! | w | `to_wait` | bytes | measured | see below |
 //! | B | `buffer_bytes` | bytes | the link's | what may wait; a packet counts as 1500 bytes |
 //! | c | `cushion` | 1 | 1 | mean errors that may wait where tau is 100 ms |
 //! | eta | `eta` | 1 | 1 | abc20 has 0.98 |
@@ -54,6 +57,11 @@
 //! of it waits. A mean over tau does not show this. So what is ordered beyond the link's rate within one tau
 //! must find room in what is free of the buffer. Where the buffer has tau mu or more this binds nothing but
 //! where a queue stands: f is 1 from tr = 2 cr on.
+//!
+//! That bounds a rate, and f makes a rate of it only where cr is what leaves. While the first half of a flight
+//! leaves, cr is less: it is a mean over T. What was ordered arrives one tau later in the same order and at
+//! the same distances, so the queue that it will make is known: w, the queue of a link that serves orders at
+//! mu (Lindley's recursion). Where it would exceed the buffer the packet is a brake.
 //!
 //! # The loop's delay
 //!
@@ -160,6 +168,9 @@ pub(super) struct Adaptive {
     /// The mean of what was outstanding lately, and its time; none before the first.
     outstanding_bytes: f64,
     smoothed_at: Option<Time>,
+    /// w at `foreseen_at`.
+    to_wait: f64,
+    foreseen_at: Time,
 }
 
 impl Adaptive {
@@ -188,6 +199,8 @@ impl Adaptive {
             forecast: Forecast::new(BIN_S, SHORTEST_WINDOW, LEAST_FOR_WINDOW),
             outstanding_bytes: 0.0,
             smoothed_at: None,
+            to_wait: 0.0,
+            foreseen_at: Time::ZERO,
         }
     }
 
@@ -197,9 +210,16 @@ impl Adaptive {
         self.arrived += cost.as_f64();
     }
 
+    /// Returns whether the two packets that an accelerate of `cost` brings will find room in the buffer.
+    pub(super) fn has_room(&self, cost: Bytes) -> bool {
+        self.to_wait + 2.0 * cost.as_f64() <= self.buffer_bytes
+    }
+
     /// A packet leaves as accelerate: it brings two.
     pub(super) fn order(&mut self, cost: Bytes) {
-        self.ordered_now += 2.0 * cost.as_f64();
+        let brings = 2.0 * cost.as_f64();
+        self.ordered_now += brings;
+        self.to_wait += brings;
     }
 
     /// Returns mu and the target rate at `now`, in bit/s, where `waiting` is held.
@@ -208,6 +228,8 @@ impl Adaptive {
         let tau_s = self.tau_bins as f64 * BIN_S;
         let aim = self.eta * self.forecast.mu();
         self.smooth(now, waiting.as_f64() + self.ordered_within_tau(now), tau_s);
+        let passed = now.since(mem::replace(&mut self.foreseen_at, now));
+        self.to_wait = (self.to_wait - self.forecast.mu() * passed.as_secs_f64()).max(0.0);
         let cushion = self.cushion * cushion_share(tau_s);
         let wanted = self.forecast.mu() * tau_s + cushion * self.forecast.error();
         // What is ordered within tau beyond what is aimed at; below zero where too much is outstanding.
@@ -239,6 +261,7 @@ impl Adaptive {
         visit("loop_delay_ms", self.tau_bins as f64 * BIN_S * 1000.0);
         visit("on_its_way_bytes", self.on_its_way + self.ordered_now);
         visit("outstanding_bytes", self.outstanding_bytes);
+        visit("to_wait_bytes", self.to_wait);
         visit("forecast_error_bytes", self.forecast.error());
     }
 

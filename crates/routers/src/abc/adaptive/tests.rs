@@ -54,6 +54,30 @@ fn what_is_ordered_beyond_the_link_s_rate_finds_room_in_the_buffer() {
     near(bench.shown("target_rate_bps"), 8.0 * (1.5e6 + 9_000.0 / 0.04));
 }
 
+/// A flight of 30 packets leaves within 30 ms, of a link that serves one in a millisecond. Its first packets
+/// would all be accelerates: cr is not yet what leaves.
+#[test]
+fn a_flight_orders_no_longer_a_queue_than_the_buffer_holds() {
+    for (buffer, accelerates) in [(10, 19), (20, 24), (10_000, 29)] {
+        let config = Config::from_options([("variant", "adaptive"), ("loop_delay", "100ms")]).unwrap();
+        let mut bench = Bench::new(Abc::new(&config, &place(buffer)), Rate::from_mbps(12));
+        let (mut ordered, mut queue, mut longest) = (0, 0, 0);
+        for packet in 0..30 {
+            bench.arrive(ms(packet), Encoding::Abc, Ecn::Ect1);
+            if bench.leave(ms(packet)).unwrap().mark == Mark::Accelerate {
+                ordered += 1;
+                queue += 2;
+            }
+            longest = longest.max(queue);
+            queue = (queue - 1).max(0);
+            assert!(bench.shown("to_wait_bytes") <= f64::from(buffer) * 1500.0);
+        }
+        // Once w is the buffer, every second packet; rounding may take one of them.
+        assert!((accelerates - 1..=accelerates).contains(&ordered), "a buffer of {buffer}: {ordered}");
+        assert!(longest <= buffer as i32, "{longest} packets come to a buffer of {buffer}");
+    }
+}
+
 #[test]
 fn the_cushion_grows_with_the_loop_s_delay_up_to_110_ms_and_then_falls() {
     for (tau_s, share) in

@@ -149,10 +149,10 @@ impl Programs {
         unsafe { bl_adaptive_error(self.adaptive.as_ptr()) as f64 }
     }
 
-    /// mu in bytes per second, and m in bytes.
-    fn shown(&self) -> [f64; 2] {
-        let mut shown = [0_u64; 2];
-        // SAFETY: as above; it only reads, and writes two numbers.
+    /// mu in bytes per second, and m and w in bytes.
+    fn shown(&self) -> [f64; 3] {
+        let mut shown = [0_u64; 3];
+        // SAFETY: as above; it only reads, and writes three numbers.
         unsafe { bl_adaptive_show(self.adaptive.as_ptr(), shown.as_mut_ptr()) };
         shown.map(|value| value as f64)
     }
@@ -213,6 +213,8 @@ struct Tally {
     mu: f64,
     outstanding: f64,
     error: f64,
+    /// The largest difference of w, over what the link carries in tau.
+    to_wait: f64,
     /// tau of the program at the end of the first half and of the whole.
     loop_delays_ms: [f64; 2],
     dropped: u64,
@@ -238,12 +240,13 @@ impl Tally {
         // abc20 eq.2, with a least share
         let f = inspect(core, "target_rate_bps") / (2.0 * programs.measured_bps());
         self.f = self.f.max((f.clamp(1.0 / 16.0, 1.0) - programs.f()).abs());
-        let [mu, outstanding] = programs.shown();
+        let [mu, outstanding, to_wait] = programs.shown();
         let by_core = inspect(core, "capacity_bps") / 8.0;
         let served = by_core * programs.loop_delay_ms() / 1e3;
         self.mu = self.mu.max((mu / by_core - 1.0).abs());
         let off = |value: f64, name| (value - inspect(core, name)).abs() / served;
         self.outstanding = self.outstanding.max(off(outstanding, "outstanding_bytes"));
+        self.to_wait = self.to_wait.max(off(to_wait, "to_wait_bytes"));
         self.error = self.error.max(off(programs.error_bytes(), "forecast_error_bytes"));
     }
 }
@@ -353,7 +356,7 @@ fn every_estimate_is_the_cores_at_any_rate_and_loop_delay() {
             // Rates have nine bits behind the point: at 1/4 Mbit/s 62 bytes of a bin are 32,000 of them.
             assert!(tally.mu < 2e-4, "{numbers}");
             // What is shown of m and e is rounded to bytes.
-            assert!(tally.outstanding < 1e-3 && tally.error < 1e-3, "{numbers}");
+            assert!(tally.outstanding < 1e-3 && tally.error < 1e-3 && tally.to_wait < 1e-3, "{numbers}");
             // cr may have a small packet in the step of the one before, and forgets both with it: so f by
             // itself is compared in the mean, and with the same cr at every packet.
             assert!(tally.f < 0.002 && tally.f_sum < 1e-4 * packets as f64, "{numbers}");
