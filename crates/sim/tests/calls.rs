@@ -9,7 +9,9 @@ use std::fmt::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use brakelight_scenario::file::read;
+use brakelight_scenario::trace::fit::measured::read_link;
 use brakelight_sim::{Traces, run};
+use brakelight_testkit::skip;
 use brakelight_testkit::sources::hold_picture;
 use brakelight_traces::embedded::Embedded;
 
@@ -18,8 +20,16 @@ use brakelight_traces::embedded::Embedded;
 const SEEDS: u64 = 10;
 const SECONDS: u32 = 60;
 
-/// The traces, as the guide calls them.
-const TRACES: [(&str, &str); 2] = [("lte-driving", "driving"), ("lte-walking", "walking")];
+/// The traces, and what the guide calls them: those that the program brings, then recordings.
+const TRACES: [(&str, &str); 5] = [
+    ("lte-driving", "driving"),
+    ("lte-walking", "walking"),
+    ("leoreplayer/starlink.bw", "Starlink"),
+    ("columns/5g_115_walking.txt", "5G"),
+    ("columns/office-wifi_0.txt", "Wi-Fi"),
+];
+/// How many the program brings.
+const BROUGHT: usize = 2;
 
 /// A queue: its name on the page, alone and beside others, its buffer, and what ECN means there to SCReAM.
 struct Queue {
@@ -71,7 +81,7 @@ impl Setting {
     /// All of them; ABC's marks have no place where ECT(1) is L4S's.
     fn all() -> Vec<Setting> {
         let mut all = Vec::new();
-        for trace in 0..TRACES.len() {
+        for trace in 0..BROUGHT {
             for is_beside in [false, true] {
                 for (queue, spec) in QUEUES.iter().enumerate() {
                     for (controller, (name, _)) in CONTROLLERS.iter().enumerate() {
@@ -83,6 +93,16 @@ impl Setting {
             }
         }
         all
+    }
+
+    /// Those on recordings: beside a download, in the queues that a network has today.
+    fn recorded() -> Vec<Setting> {
+        let today = ["DualPI2", "FQ-CoDel", "drop-tail"].map(queue);
+        let beside = Setting::all().into_iter().filter(|setting| setting.trace == 0 && setting.is_beside);
+        let cells: Vec<_> = beside.filter(|setting| today.contains(&setting.queue)).collect();
+        (BROUGHT..TRACES.len())
+            .flat_map(|trace| cells.iter().map(move |cell| Setting { trace, ..*cell }))
+            .collect()
     }
 
     fn scenario(self, seed: u64, repair: &str) -> String {
@@ -130,13 +150,21 @@ impl Call {
 
 fn traces() -> Traces {
     let found = |name| Embedded::find(name).expect("an embedded trace").trace();
-    TRACES.iter().map(|(name, _)| (name.to_string(), found(name))).collect()
+    TRACES[..BROUGHT].iter().map(|(name, _)| (name.to_string(), found(name))).collect()
 }
 
-/// Every cell with the calls of all seeds, on as many threads as there are processors.
-fn measure() -> Vec<(Setting, Vec<Call>)> {
-    let traces = traces();
-    let settings = Setting::all();
+/// The recordings, if they are here.
+fn recordings() -> Option<Traces> {
+    let read = |(name, _): &(&str, &str)| {
+        let path = skip::recording(&format!("links/{name}"))?;
+        let folder = path.ancestors().nth(2).expect("two folders above the file");
+        Some((name.to_string(), read_link(folder, name, None).unwrap().trace(None).unwrap()))
+    };
+    TRACES[BROUGHT..].iter().map(read).collect()
+}
+
+/// Every cell of `settings` with the calls of all seeds, on as many threads as there are processors.
+fn measure(settings: &[Setting], traces: &Traces) -> Vec<(Setting, Vec<Call>)> {
     let next = AtomicUsize::new(0);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let mut measured: Vec<(usize, Vec<Call>)> = std::thread::scope(|scope| {
@@ -145,7 +173,7 @@ fn measure() -> Vec<(Setting, Vec<Call>)> {
             loop {
                 let index = next.fetch_add(1, Ordering::Relaxed);
                 let Some(setting) = settings.get(index) else { return mine };
-                mine.push((index, (1..=SEEDS).map(|seed| setting.call(seed, &traces)).collect()));
+                mine.push((index, (1..=SEEDS).map(|seed| setting.call(seed, traces)).collect()));
             }
         };
         let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
@@ -212,12 +240,19 @@ fn table(measured: &[(Setting, Vec<Call>)]) -> String {
     let mut table = String::new();
     for (trace, (_, name)) in TRACES.iter().enumerate() {
         for is_beside in [false, true] {
+            let is_here = |setting: &Setting| setting.trace == trace && setting.is_beside == is_beside;
+            if !measured.iter().any(|(setting, _)| is_here(setting)) {
+                continue;
+            }
             let with = if is_beside { "beside a download" } else { "alone" };
             let _ = writeln!(
                 table,
                 "| {name}, {with} | `gcc` | `nada` | `scream` | `abc` |\n|---|---|---|---|---|"
             );
             for (queue, spec) in QUEUES.iter().enumerate() {
+                if !measured.iter().any(|(setting, _)| is_here(setting) && setting.queue == queue) {
+                    continue;
+                }
                 let cells: Vec<String> = (0..CONTROLLERS.len())
                     .map(|controller| {
                         let sought = Setting { trace, is_beside, queue, controller };
@@ -262,7 +297,7 @@ fn picture(measured: &[(Setting, Vec<Call>)]) -> String {
         let share = libm::log(ms.clamp(RANGE.0, RANGE.1) / RANGE.0) / libm::log(RANGE.1 / RANGE.0);
         share * WIDTH
     };
-    for (trace, (_, name)) in TRACES.iter().enumerate() {
+    for (trace, (_, name)) in TRACES[..BROUGHT].iter().enumerate() {
         for (column, with) in ["alone", "beside a download"].into_iter().enumerate() {
             let (left, top) =
                 (LEFT + column as f64 * (WIDTH + GAP), ABOVE + trace as f64 * (height + ABOVE + GAP));
@@ -340,8 +375,17 @@ fn repair_is_worth_its_bytes() {
 #[test]
 #[ignore = "two minutes of calls: scripts/prove"]
 fn the_guide_has_what_calls_get() {
-    let measured = measure();
+    let traces = traces();
+    let measured = measure(&Setting::all(), &traces);
     hold_picture("calls.svg", &picture(&measured));
     brakelight_testkit::part::check("../guides/calls", "calls", &table(&measured));
-    brakelight_testkit::part::check("../guides/calls", "repairs", &repairs(&traces()));
+    brakelight_testkit::part::check("../guides/calls", "repairs", &repairs(&traces));
+}
+
+#[test]
+#[ignore = "a minute of calls on fast links: scripts/prove"]
+fn the_guide_has_what_calls_get_on_recordings() {
+    let Some(traces) = recordings() else { return };
+    let measured = measure(&Setting::recorded(), &traces);
+    brakelight_testkit::part::check("../guides/calls", "recorded", &table(&measured));
 }

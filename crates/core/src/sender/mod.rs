@@ -27,6 +27,6 @@ pub use checked::{Checked, Violation};
 pub use delivery::{Delivery, Snapshot};
 pub use delivery_rate::RateSample;
 pub use episode::{Episode, Phase};
-pub use pacer::Pacer;
+pub use pacer::{Pacer, most_together};
 pub use rtt::RttEstimator;
 pub use usage::{Stop, Usage};

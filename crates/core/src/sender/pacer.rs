@@ -10,18 +10,29 @@
 //! TCP paces as Linux 6.12 tcp_output.c does without the qdisc fq: no bursts, the first ten packets of a
 //! connection unpaced, and a packet that leaves late lets the next one leave up to half an interval earlier.
 //! QUIC allows a burst after a pause: of ten packets, the initial window, unless the flow says otherwise, and
-//! of no more than its controller's [`send_quantum`](crate::controller::Controller::send_quantum).
+//! of no more than its controller's [`send_quantum`](crate::controller::Controller::send_quantum). A
+//! controller of media has the last word, and may let more leave together.
 //!
 //! Deviations: D1 Linux 6.12 tcp_output.c, tcp_tso_autosize, hands segments to the device in bursts of up to
 //! 64 kB at high rates (TSO autosizing: about 1 ms of data, two segments at least); here each packet is
 //! spaced by itself.
 
+use crate::controller::Controller;
 use crate::time::Time;
 use crate::units::{Bytes, Rate};
 
 /// Packets at the start of a TCP connection that are not paced (Linux 6.12 net/ipv4/tcp_output.c,
 /// tcp_update_skb_after_send).
 const UNPACED: u32 = 10;
+
+/// Returns how many bytes of QUIC may leave together: `most`, which are the flow's, or less or with a rate of
+/// media more if the controller says so, but a packet of `mss` bytes at the least.
+pub fn most_together(controller: &impl Controller, most: u64, mss: u64) -> u64 {
+    match controller.send_quantum() {
+        Some(quantum) if quantum.0 <= most || controller.media_rate().is_some() => quantum.0.max(mss),
+        _ => most,
+    }
+}
 
 /// A pacer: decides when the next packet may leave.
 #[derive(Clone, Debug)]

@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 
 use brakelight_core::controller::{Connection, Controller, PacketInfo, ReceiveTime, ReceiverReport};
 use brakelight_core::ecn::{Ecn, Encoding};
-use brakelight_core::sender::{Delivery, Episode, Pacer, RttEstimator, Usage};
+use brakelight_core::sender::{Delivery, Episode, Pacer, RttEstimator, Usage, most_together};
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Rate};
 
@@ -329,7 +329,7 @@ impl Sender {
         }
         let rate = self.pacing_rate();
         let quantum = self.quantum();
-        let burst = (self.pacing_burst * self.mss).min(quantum);
+        let burst = most_together(&*self.controller, self.pacing_burst * self.mss, self.mss);
         if self.pacing_interval.is_zero() {
             self.pacer.limit_burst(burst);
             let at = self.pacer.ready_at(self.mss, rate);

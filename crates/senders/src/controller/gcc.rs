@@ -9,7 +9,7 @@
 //! gamma_i     = gamma_(i-1) + dt k (|m_i| - gamma_(i-1)), k: k_down if |m_i| < gamma, else k_up   gcc16 eq.5
 //! over-use:   m_i > gamma for `overuse_time` and two groups, and m not falling       gcc-02 5.4
 //! under-use:  m_i < -gamma
-//! R           = throughput of the receiver, from windows of 150 ms           bitrate_estimator
+//! R           = throughput of the receiver, over a second            robust_throughput_estimator
 //! over-use:   A = beta R, then hold;   under-use: hold                       gcc-02 5.5
 //! else:       A = A 1.08^dt, or near the last throughput at an over-use  A + dt packet / 2(rtt + 100 ms)
 //!             A <= 1.5 R + 10 kbit/s                                         gcc-02 5.5, aimd_rate_control
@@ -18,7 +18,7 @@
 //!             or T of a model that learns which losses do not depend on the rate     loss_v2.rs
 //! probes:     bursts at 3 and 6 times the first rate, then at twice what one found   probe_controller
 //! window      = T (rtt_min + `queue_window`)                                 goog_cc_network_control
-//! pacing      = T
+//! pacing      = `pacing_gain` T for media, T for others; `burst` of it at once    pacing_controller
 //! ```
 //!
 //! | symbol | field | unit | default | source |
@@ -33,12 +33,13 @@
 //! | T | `loss` | bit/s | `initial_rate` | gcc-02 6 |
 //! | low, high | `low_loss`, `high_loss` | share | 2 %, 10 % | gcc-02 6 |
 //! | - | `loss_model` | choice | draft | D2 |
+//! | - | `pacing_gain`, `burst` | 1, time | 1.1, 40 ms | libwebrtc video_send_stream_impl.cc, Chromium |
 //! | - | `queue_window` | time | 350 ms | libwebrtc rate_control_settings.cc |
 //!
 //! Versions. The filter, the detector's time and the groups are those of today's libwebrtc (0b51f028 of the
 //! mirror JumpingYang001/webrtc, 8f479f31 of jbg/libwebrtc) and not the draft's Kalman filter. The rate
-//! control, the throughput and the link's capacity are those of 1d0005a1, 45f78c93 and a4d5624f of
-//! jbg/libwebrtc, and the probes those of its 05e14002. The losses are the draft's rule in the form of
+//! control and the link's capacity are those of 1d0005a1 and a4d5624f of jbg/libwebrtc, and the probes those
+//! of its 05e14002. The throughput is that of RobustThroughputEstimator, which is the default today. The losses are the draft's rule in the form of
 //! `SendSideBandwidthEstimation::UpdateEstimate` (0b51f028), and with `loss_model=v2` the LossBasedBweV2 of
 //! 068e6ba6, which `UpdateEstimate` then takes once it has three observations.
 //!
@@ -46,14 +47,15 @@
 //!
 //! - D1. Feedback arrives with QUIC's ACKs. The detector takes each packet at once, and the rate is decided
 //!   every `feedback_interval`, as if a report of transport-wide feedback came then.
-//! - D2. libwebrtc's default estimator of losses is LossBasedBweV2, which fits a model of inherent loss. Here
-//!   it is the choice `loss_model=v2`, with the deviations of `loss_v2.rs`. The default is the draft's rule.
-//!   Its shares of loss are taken once a second, as RTCP reports bring them.
-//! - D3. Packets leave at the target. libwebrtc lets a video out at 1.1 times the target
-//!   (video_send_stream_impl.cc, kStrictPacingMultiplier), which its encoder does not exceed on average; a
-//!   bulk flow would.
-//! - D4. Probes are sent of what the application wrote. There is no padding, so a flow that is limited by its
-//!   application does not probe again, and the probes during a call are not there.
+//! - D2. The losses of `loss_model=v2`, which is the default here as there, have the deviations of
+//!   `loss_v2.rs`. The shares of loss that the draft's rule takes are taken once a second, as RTCP reports
+//!   bring them.
+//! - D3. What leaves ahead of the pace is given back little by little. libwebrtc's pacer waits until all of
+//!   it is made up for, and then begins the next burst. Few frames are so large. A flow that always has more
+//!   to send than it may, which no call is, is paced at the target: it would exceed it by a tenth.
+//! - D4. Probes are sent of what the application wrote, and while there are any the encoder may produce as
+//!   much. There is no padding, so a flow that is limited by its application does not probe again, and the
+//!   probes during a call are not there.
 //! - D5. The window is a bound. libwebrtc lowers the encoder's rate while more is in flight.
 //! - D6. After three seconds without feedback libwebrtc takes a fifth off the target every second. Here
 //!   the host's timeouts do, no more often than once a second.
@@ -129,7 +131,11 @@ parameters! {
         high_loss: f64 = 0.1, in 0.0..=1.0, from "gcc-02 6";
         /// How losses bound the rate; `v2` heeds `low_loss` and `high_loss` only until it has three
         /// observations.
-        loss_model: LossModel = LossModel::Draft, in .., from "gcc-02 6; libwebrtc loss_based_bwe_v2.cc";
+        loss_model: LossModel = LossModel::V2, in .., from "gcc-02 6; libwebrtc loss_based_bwe_v2.cc";
+        /// Pace of what is sent over the target, where the application keeps to the target.
+        pacing_gain: f64 = 1.1, in 1.0..=10.0, from "libwebrtc video_send_stream_impl.cc, kStrictPacingMultiplier";
+        /// What would leave in so long may leave at once, up to 63 kB.
+        burst: Duration = Duration::from_millis(40), in Duration::ZERO..=Duration::from_secs(1), from "Chromium rtc_peer_connection_handler.cc, pacer_burst_interval; libwebrtc pacing_controller.h, kMaxBurstSize";
         /// How long packets may queue before the window is the limit.
         queue_window: Duration = Duration::from_millis(350), in Duration::from_millis(10)..=Duration::from_secs(10), from "libwebrtc rate_control_settings.cc, QueueSize";
         /// Whether to look for capacity by bursts at the start.
@@ -160,6 +166,10 @@ const TIMEOUT_FACTOR: f64 = 0.8;
 const TIMEOUT_INTERVAL: Duration = Duration::from_secs(1);
 /// libwebrtc aimd_rate_control.cc, kDefaultRtt
 const DEFAULT_RTT: Duration = Duration::from_millis(200);
+/// libwebrtc pacing_controller.h, kMaxExpectedQueueLength: frames that wait longer are no call's.
+const LONGEST_BACKLOG: Duration = Duration::from_secs(2);
+/// libwebrtc pacing_controller.h, kMaxBurstSize
+const MOST_BURST: Bytes = Bytes(63_000);
 
 /// The model of losses, and whether the application is the limit.
 #[derive(Clone, Debug)]
@@ -188,6 +198,10 @@ pub struct Gcc {
     heard_at: Option<Time>,
     decided_at: Option<Time>,
     timed_out_at: Option<Time>,
+    /// When all that the application had written was last sent.
+    caught_up_at: Option<Time>,
+    /// Whether the application writes no more than it is told, so that pacing may be faster than that.
+    is_media: bool,
 }
 
 impl Gcc {
@@ -201,7 +215,7 @@ impl Gcc {
             initial_window: connection.initial_window,
             groups: Groups::default(),
             trendline: trendline(&config),
-            throughput: Throughput::new(),
+            throughput: Throughput::default(),
             aimd: Aimd::new(config.beta, start_bps, bounds),
             loss: LossBased::new(config.low_loss, config.high_loss, start_bps, bounds.0),
             model: match config.loss_model {
@@ -217,8 +231,16 @@ impl Gcc {
             heard_at: None,
             decided_at: None,
             timed_out_at: None,
+            caught_up_at: None,
+            is_media: false,
             config,
         }
+    }
+
+    /// How fast packets leave outside of probes, in bit/s.
+    fn paced_bps(&self) -> f64 {
+        let gain = if self.is_media { self.config.pacing_gain } else { 1.0 };
+        gain * self.loss.bps()
     }
 
     /// Takes in when packets were sent and when they arrived.
@@ -234,7 +256,7 @@ impl Gcc {
         for packet in event.receive_times {
             if let Ok(index) = event.acked.binary_search_by_key(&packet.number, |acked| acked.number) {
                 let acked = &event.acked[index];
-                self.throughput.add(packet.received_at, acked.size);
+                self.throughput.add(packet.sent_at, packet.received_at, acked.size);
                 self.probes.on_arrival(acked.tag, packet.sent_at, packet.received_at, acked.size);
             }
             if let Some(deltas) = self.groups.add(packet.sent_at, packet.received_at, event.now) {
@@ -245,6 +267,7 @@ impl Gcc {
 
     /// Decides the rate, as libwebrtc does for each report (delay_based_bwe.cc, MaybeUpdateEstimate).
     fn decide(&mut self, now: Time) {
+        self.is_media = self.caught_up_at.is_some_and(|at| now.since(at) <= LONGEST_BACKLOG);
         let rtt = self.rtt.unwrap_or(DEFAULT_RTT);
         let usage = self.trendline.usage();
         let throughput = self.throughput.bps();
@@ -292,6 +315,9 @@ impl Controller for Gcc {
     fn on_send(&mut self, event: &SendEvent) -> SendDirective {
         if let Some(model) = &mut self.model {
             model.app_limit.on_send(event.now, event.size, self.loss.bps());
+        }
+        if event.app_limited {
+            self.caught_up_at = Some(event.now);
         }
         let tag = self.probes.on_send(event.now, event.size);
         SendDirective { ecn: self.encoding().sent(), tag, ..SendDirective::default() }
@@ -346,11 +372,22 @@ impl Controller for Gcc {
     }
 
     fn pacing_rate(&self) -> Option<Rate> {
-        Some(Rate::from_bps_f64(self.probes.bps().unwrap_or(self.loss.bps())).max(Rate::from_bps(1)))
+        let paced_bps = self.probes.bps().unwrap_or_else(|| self.paced_bps());
+        Some(Rate::from_bps_f64(paced_bps).max(Rate::from_bps(1)))
+    }
+
+    fn media_rate(&self) -> Option<Rate> {
+        let media_bps = self.probes.bps().unwrap_or(self.loss.bps());
+        Some(Rate::from_bps_f64(media_bps).max(Rate::from_bps(1)))
     }
 
     fn send_quantum(&self) -> Option<Bytes> {
-        Some(self.mss)
+        if self.probes.bps().is_some() {
+            return Some(self.mss);
+        }
+        let ahead = Rate::from_bps_f64(self.paced_bps()).bytes_in(self.config.burst).min(MOST_BURST);
+        // The packet that uses up what may leave ahead may be a whole one.
+        Some(ahead + self.mss)
     }
 
     fn recovery(&self) -> Recovery {
@@ -360,7 +397,7 @@ impl Controller for Gcc {
     fn inspect(&self, visit: &mut dyn FnMut(&'static str, f64)) {
         visit("target_mbps", self.loss.bps() / 1e6);
         visit("delay_based_mbps", self.aimd.bps() / 1e6);
-        visit("throughput_mbps", self.throughput.bps().unwrap_or(0.0) / 1e6);
+        visit("received_mbps", self.throughput.bps().unwrap_or(0.0) / 1e6);
         visit("trend", self.trendline.slope());
         visit("threshold_ms", self.trendline.threshold_ms());
         visit("loss_percent", 100.0 * self.loss.share());

@@ -90,26 +90,70 @@ fn a_clock_that_steps_three_seconds_starts_the_groups_over() {
     assert_eq!(groups.add(at(80), at(4180), at(230)), None, "the first after the step");
 }
 
+/// A throughput after `count` packets of 1000 bytes, sent every `sent_ms` and arriving every `arrived_ms`.
+fn throughput(count: u64, sent_ms: u64, arrived_ms: u64) -> Throughput {
+    let mut throughput = Throughput::default();
+    for packet in 0..count {
+        let at = |ms: u64| Time::from_millis(ms * packet);
+        throughput.add(at(sent_ms), at(arrived_ms), Bytes(1000));
+    }
+    throughput
+}
+
 #[test]
-fn the_throughput_is_that_of_half_a_second_and_then_follows() {
-    let mut throughput = Throughput::new();
-    for packet in 0..50 {
-        throughput.add(Time::from_millis(10 * packet), Bytes(1000));
+fn the_throughput_is_the_lesser_of_what_was_sent_and_what_arrived_from_ten_packets_on() {
+    assert_eq!(throughput(9, 10, 10).bps(), None);
+    // Nine of ten packets in nine gaps: 1000 bytes in 10 ms.
+    assert_near(throughput(10, 10, 10).bps().unwrap(), 800e3, 1e-6);
+    assert_near(throughput(50, 10, 20).bps().unwrap(), 400e3, 1e-6);
+    assert_near(throughput(50, 20, 10).bps().unwrap(), 400e3, 1e-6);
+}
+
+#[test]
+fn the_throughput_forgets_what_is_older_than_a_second_unless_twenty_packets_would_not_be_left() {
+    let mut throughput = throughput(100, 10, 10);
+    for packet in 0..60 {
+        let at = Time::from_millis(1000 + 20 * packet);
+        throughput.add(at, at, Bytes(1000));
     }
+    // All of the last second came every 20 ms.
+    assert_near(throughput.bps().unwrap(), 400e3, 1e-6);
+    for packet in 0..21 {
+        let at = Time::from_millis(2200 + 100 * packet);
+        throughput.add(at, at, Bytes(1000));
+    }
+    // Of those every 100 ms there are more than twenty in 2 s: one leaves for each that comes.
+    assert_near(throughput.bps().unwrap(), 80e3, 1e-6);
+    let at = Time::from_secs(60);
+    throughput.add(at, at, Bytes(1000));
+    assert_eq!(throughput.bps(), None, "the others came more than 5 s before");
+}
+
+#[test]
+fn one_long_gap_does_not_lower_the_throughput() {
+    let mut throughput = throughput(50, 10, 10);
+    // 200 ms of nothing, and then what was sent meanwhile at once.
+    for packet in 0..20 {
+        throughput.add(Time::from_millis(500 + 10 * packet), Time::from_millis(690 + packet), Bytes(1000));
+    }
+    // 69 packets were sent in 690 ms. They arrived in 709 ms, of which 200 count as 10.
+    assert_near(throughput.bps().unwrap(), 800e3, 1e-6);
+}
+
+#[test]
+fn packets_that_arrive_out_of_order_are_put_in_order() {
+    let mut throughput = Throughput::default();
+    for packet in [0, 2, 1, 4, 3, 6, 5, 8, 7, 9] {
+        let at = Time::from_millis(10 * packet);
+        throughput.add(at, at, Bytes(1000));
+    }
+    assert_near(throughput.bps().unwrap(), 800e3, 1e-6);
+    throughput.add(Time::from_millis(100), Time::from_millis(100), Bytes(1000));
+    // The receiver's clock stepped back by more than a second.
+    let mut throughput = throughput.clone();
+    throughput.add(Time::from_secs(9), Time::from_secs(9), Bytes(1000));
+    throughput.add(Time::from_secs(9), Time::from_secs(7), Bytes(1000));
     assert_eq!(throughput.bps(), None);
-    throughput.add(Time::from_millis(500), Bytes(1000));
-    assert_eq!(throughput.bps(), Some(800_000.0));
-    // Half the rate in the next window: the sample's deviation is 10 * 400 / 800 = 5, and its variance 25
-    // against 55, so 25/80 of the old and 55/80 of the new.
-    for packet in 0..8 {
-        throughput.add(Time::from_millis(510 + 20 * packet), Bytes(950));
-    }
-    // The packet of the window before and seven of 950 bytes in 150 ms are 408 kbit/s.
-    let sample = 8.0 * (1000.0 + 7.0 * 950.0) / 150.0;
-    let deviation = 10.0 * (800.0 - sample) / 800.0;
-    let variance = deviation * deviation;
-    let expected = 1000.0 * (variance * 800.0 + 55.0 * sample) / (variance + 55.0);
-    assert_near(throughput.bps().unwrap(), expected, 1e-6);
 }
 
 fn aimd(start_bps: f64) -> Aimd {
@@ -251,21 +295,28 @@ fn run(gcc: &mut Gcc, from: u64, count: u64, grows_ms: u64) {
 fn a_growing_delay_lowers_the_target_to_85_percent_of_what_arrives() {
     let mut gcc = gcc(&[("initial_rate", "1Mbps"), ("probing", "false")]);
     run(&mut gcc, 0, 100, 0);
-    let before = gcc.pacing_rate().unwrap().as_mbps_f64();
+    let before = gcc.media_rate().unwrap().as_mbps_f64();
     assert!(before > 1.0, "{before}");
     // They arrive every 10 ms from here on: 0.8 Mbit/s.
     run(&mut gcc, 100, 60, 2);
-    let target = gcc.pacing_rate().unwrap().as_mbps_f64();
+    let target = gcc.media_rate().unwrap().as_mbps_f64();
     assert!((0.85 * 0.8..0.85).contains(&target), "{target}: 0.85 of what lies between 0.8 and 1");
 }
 
 #[test]
-fn over_use_before_anything_is_known_of_the_throughput_halves_the_rate() {
+fn over_use_halves_the_rate_where_nothing_is_known_of_the_throughput() {
     let mut gcc = gcc(&[("initial_rate", "1Mbps"), ("probing", "false")]);
-    run(&mut gcc, 0, 40, 2);
-    // 400 ms of arrivals are less than the first window. The rate grew for 200 ms, until twenty groups came.
-    let grown = 1.001e6 * 1.08_f64.powf(0.2);
-    assert_near(gcc.pacing_rate().unwrap().as_bps_f64(), grown / 2.0, 1.0);
+    run(&mut gcc, 0, 250, 0);
+    run(&mut gcc, 250, 60, 2);
+    let before = gcc.media_rate().unwrap().as_bps_f64();
+    // The receiver's clock steps back: what arrived before says nothing any more.
+    let (sent_at, received_at) = (Time::from_millis(2900), Time::from_millis(1));
+    let acked = [packet(310, sent_at)];
+    let times = [ReceiveTime { number: 310, sent_at, received_at }];
+    let mut event = ack(Time::from_secs(3), &acked, RTT);
+    event.receive_times = &times;
+    gcc.on_ack(&event);
+    assert_near(gcc.media_rate().unwrap().as_bps_f64(), before / 2.0, 1.0);
 }
 
 #[test]
@@ -273,7 +324,7 @@ fn a_standing_delay_lets_the_target_grow() {
     let mut gcc = gcc(&[("initial_rate", "1Mbps"), ("probing", "false")]);
     run(&mut gcc, 0, 500, 0);
     // Nothing is lost and nothing queues: 8 % a second for almost 4 s, from 1 Mbit/s.
-    let target = gcc.pacing_rate().unwrap().as_mbps_f64();
+    let target = gcc.media_rate().unwrap().as_mbps_f64();
     assert!((1.2..=1.08_f64.powi(4)).contains(&target), "{target}");
 }
 
@@ -295,7 +346,7 @@ fn with_losses(model: &str, nth: u64) -> f64 {
         }
         gcc.on_ack(&event);
     }
-    gcc.pacing_rate().unwrap().as_mbps_f64()
+    gcc.media_rate().unwrap().as_mbps_f64()
 }
 
 #[test]
@@ -314,7 +365,7 @@ fn the_window_holds_the_round_trip_and_350_ms() {
     let mut gcc = gcc(&[("initial_rate", "1Mbps"), ("probing", "false")]);
     assert_eq!(gcc.cwnd(), packets(10));
     run(&mut gcc, 0, 1, 0);
-    let bytes = gcc.pacing_rate().unwrap().as_bps_f64() / 8.0 * 0.45;
+    let bytes = gcc.media_rate().unwrap().as_bps_f64() / 8.0 * 0.45;
     assert_eq!(gcc.cwnd(), Bytes(bytes as u64));
 }
 
@@ -322,13 +373,13 @@ fn the_window_holds_the_round_trip_and_350_ms() {
 fn a_timeout_takes_a_fifth_off_once_a_second() {
     let mut gcc = gcc(&[("initial_rate", "1Mbps"), ("probing", "false")]);
     gcc.on_timeout(&timeout(Time::from_secs(1), Timeout::Pto));
-    assert_eq!(gcc.pacing_rate(), Some(Rate::from_mbps(1)));
+    assert_eq!(gcc.media_rate(), Some(Rate::from_mbps(1)));
     for ms in [1000, 1500] {
         gcc.on_timeout(&timeout(Time::from_millis(ms), Timeout::PersistentCongestion));
-        assert_eq!(gcc.pacing_rate(), Some(Rate::from_bps(800_000)));
+        assert_eq!(gcc.media_rate(), Some(Rate::from_bps(800_000)));
     }
     gcc.on_timeout(&timeout(Time::from_millis(2000), Timeout::PersistentCongestion));
-    assert_eq!(gcc.pacing_rate(), Some(Rate::from_bps(640_000)));
+    assert_eq!(gcc.media_rate(), Some(Rate::from_bps(640_000)));
 }
 
 #[test]
@@ -336,10 +387,43 @@ fn the_first_packets_are_bursts_at_three_and_six_times_the_first_rate() {
     let mut gcc = gcc(&[]);
     let mut rates = std::vec![];
     for number in 0..11 {
-        rates.push(gcc.pacing_rate().unwrap().bps() / 1000);
+        rates.push(gcc.media_rate().unwrap().bps() / 1000);
         gcc.on_send(&send(Time::from_millis(number), number, Bytes::ZERO));
     }
     assert_eq!(rates, [900, 900, 900, 900, 900, 1800, 1800, 1800, 1800, 1800, 300]);
+}
+
+/// Media rate and pacing rate in bit/s, and what leaves at once, of a call whose first frame has left.
+fn paced(options: &[(&str, &str)]) -> (u64, u64, Bytes) {
+    let mut gcc = gcc(&[&[("probing", "false")], options].concat());
+    gcc.on_send(&SendEvent { app_limited: true, ..send(Time::ZERO, 0, Bytes::ZERO) });
+    gcc.on_ack(&ack(Time::from_millis(100), &[packet(0, Time::ZERO)], RTT));
+    (gcc.media_rate().unwrap().bps(), gcc.pacing_rate().unwrap().bps(), gcc.send_quantum().unwrap())
+}
+
+#[test]
+fn a_frame_leaves_at_once_and_a_call_is_paced_a_tenth_above_the_target() {
+    let mss = packets(1);
+    // A kbit/s more than at the start. 1.1 Mbit/s for 40 ms, and a packet that may begin before that is used up.
+    assert_eq!(paced(&[("initial_rate", "1Mbps")]), (1_001_000, 1_101_100, Bytes(5505) + mss));
+    assert_eq!(paced(&[("initial_rate", "1Mbps"), ("burst", "0s")]).2, mss);
+    assert_eq!(paced(&[("initial_rate", "1Mbps"), ("pacing_gain", "1")]).1, 1_001_000);
+    assert_eq!(paced(&[("initial_rate", "100Mbps")]).2, Bytes(63_000) + mss);
+}
+
+#[test]
+fn a_flow_that_always_has_more_to_send_is_paced_at_its_target() {
+    let mut bulk = gcc(&[("probing", "false")]);
+    bulk.on_send(&send(Time::ZERO, 0, Bytes::ZERO));
+    bulk.on_ack(&ack(Time::from_millis(100), &[packet(0, Time::ZERO)], RTT));
+    assert_eq!(bulk.pacing_rate(), bulk.media_rate());
+}
+
+#[test]
+fn packets_of_a_probe_leave_one_by_one_and_the_encoder_follows_its_rate() {
+    let probing = gcc(&[]);
+    assert_eq!(probing.send_quantum(), Some(packets(1)));
+    assert_eq!(probing.media_rate(), probing.pacing_rate(), "there must be something to probe with");
 }
 
 #[test]

@@ -31,7 +31,7 @@ use std::collections::{BTreeMap, VecDeque};
 use brakelight_core::controller::{Connection, Controller, Decision, PacketInfo, SendDirective};
 use brakelight_core::feedback::MarkTotals;
 use brakelight_core::parameters::ParameterError;
-use brakelight_core::sender::{Delivery, Episode, Pacer, RttEstimator, Usage};
+use brakelight_core::sender::{Delivery, Episode, Pacer, RttEstimator, Usage, most_together};
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Rate};
 use brakelight_registry::{AnyController, Host};
@@ -79,7 +79,7 @@ pub(super) struct Sender {
     controller: Box<AnyController>,
     rtt: RttEstimator,
     pacer: Pacer,
-    /// What may leave together, unless the controller wants less.
+    /// What may leave together, unless the controller says otherwise.
     pacing_burst: u64,
 
     transmissions: Ring<Transmission>,
@@ -372,8 +372,7 @@ impl Sender {
     /// Takes over how much the controller lets leave together.
     #[inline(never)]
     fn limit_burst(&mut self) {
-        let most = self.controller.send_quantum().map_or(u64::MAX, |quantum| quantum.0.max(self.mss));
-        self.pacer.limit_burst(self.pacing_burst.min(most));
+        self.pacer.limit_burst(most_together(&*self.controller, self.pacing_burst, self.mss));
     }
 
     /// Drops what no later ACK can speak of.
