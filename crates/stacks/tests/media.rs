@@ -32,7 +32,7 @@ const CASES: [Case; 3] = [
         seconds: 60,
         most: "20Mbps",
         rtt: "50ms",
-        near: 1,
+        near: 2,
     },
     Case {
         name: "`lte-walking`",
@@ -40,7 +40,7 @@ const CASES: [Case; 3] = [
         seconds: 60,
         most: "2.5Mbps",
         rtt: "60ms",
-        near: 5,
+        near: 6,
     },
     Case {
         name: "RFC 8867 5.1",
@@ -48,7 +48,7 @@ const CASES: [Case; 3] = [
         seconds: 100,
         most: "1.5Mbps",
         rtt: "100ms",
-        near: 7,
+        near: 5,
     },
 ];
 

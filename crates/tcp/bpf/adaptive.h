@@ -11,8 +11,8 @@
  *   tr  = eta mu - (m - O*) / delta                in place of abc20 eq.1; delta = 0.7 tau
  *   tr <= eta mu + (B - q) / tau                   what the buffer has room for
  *   f   = min(max(tr / (2 cr), 1/16), 1)                      abc20 eq.2
- *   w   = max(w - mu dt, 0), and two packets more with each accelerate: what will wait one tau from now
- *   an accelerate only if w with its two packets is at most B
+ *   w   = min(max(w - mu dt, 0), P), and two packets more with each accelerate: what will wait in tau
+ *   an accelerate only if w with its two packets is at most 7/8 B
  *
  * Time is in bins. A bin is closed in three steps, so that the long one needs no lock: `adaptive_take` notes
  * what the bin had and `adaptive_give` ends it, both under the router's lock; between them `adaptive_close`
@@ -74,6 +74,8 @@
 #define TAU_OVER_SMOOTHED 4
 /* 1 / the least share of accelerates. */
 #define LEAST_SHARE 16
+/* The share of the buffer that is not ordered: an eighth, as a shift. */
+#define KEPT_FREE_SHIFT 3
 /* delta over tau, in tenths. */
 #define DELTA_OVER_TAU_TENTHS 7
 
@@ -417,15 +419,15 @@ static __always_inline void adaptive_order(struct adaptive *a, __u32 bytes)
 	a->to_wait += (2ULL * bytes) << AMOUNT_BITS;
 }
 
-/* Takes off w what the link serves up to `now_ns`. */
-static __always_inline void adaptive_foresee(struct adaptive *a, __u64 now_ns)
+/* Takes off w what the link serves up to `now_ns`, and what of it was not `ordered` in the last tau. */
+static __always_inline void adaptive_foresee(struct adaptive *a, __u64 now_ns, __u64 ordered)
 {
 	__u64 passed_ns = now_ns - min_u64(a->foreseen_ns, now_ns);
 	/* After half an hour nothing is left of any buffer, and the product fits. */
 	__u64 bins = min_u64(divide_down(passed_ns, BIN_NS), 1 << 20);
 	__u64 served = a->mu * bins + divide(a->mu * min_u64(passed_ns - bins * BIN_NS, BIN_NS), BIN_NS);
 
-	a->to_wait -= min_u64(served, a->to_wait);
+	a->to_wait = min_u64(a->to_wait - min_u64(served, a->to_wait), ordered);
 	a->foreseen_ns = max_u64(a->foreseen_ns, now_ns);
 }
 
@@ -434,7 +436,8 @@ static __always_inline bool adaptive_has_room(const struct adaptive *a, __u64 bu
 {
 	__u64 brings = (2ULL * bytes) << AMOUNT_BITS;
 
-	return !buffer || a->to_wait + brings <= min_u64(buffer, ROOM_MAX >> AMOUNT_BITS) << AMOUNT_BITS;
+	buffer = min_u64(buffer, ROOM_MAX >> AMOUNT_BITS) << AMOUNT_BITS;
+	return !buffer || a->to_wait + brings <= buffer - (buffer >> KEPT_FREE_SHIFT);
 }
 
 /*
@@ -539,9 +542,11 @@ static __always_inline __u64 adaptive_error_bytes(const struct adaptive *a)
 static __always_inline void adaptive_depart(struct router *r, struct adaptive *a, const struct router_settings *s,
 					    __u64 now_ns, __u64 waiting, __u32 bytes)
 {
+	__u64 ordered = adaptive_ordered(a, now_ns);
+
 	router_measure(r, s, now_ns, bytes);
-	adaptive_smooth(a, now_ns, (waiting << AMOUNT_BITS) + adaptive_ordered(a, now_ns));
-	adaptive_foresee(a, now_ns);
+	adaptive_smooth(a, now_ns, (waiting << AMOUNT_BITS) + ordered);
+	adaptive_foresee(a, now_ns, ordered);
 	r->f = adaptive_share(adaptive_target(a, s->eta, adaptive_room(s->buffer, waiting)), r->cr);
 }
 

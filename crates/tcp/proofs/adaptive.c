@@ -35,9 +35,9 @@ static inline void adaptive_order(struct adaptive *a, __u32 bytes);
 /*@ requires valid: \valid(a);
     requires amounts: a->mu <= 70368744177;
     assigns a->to_wait, a->foreseen_ns;
-    ensures never_more: a->to_wait <= \old(a->to_wait);
+    ensures never_more: a->to_wait <= \old(a->to_wait) && a->to_wait <= ordered;
     ensures clock_in_order: a->foreseen_ns >= \old(a->foreseen_ns) && a->foreseen_ns >= now_ns; */
-static inline void adaptive_foresee(struct adaptive *a, __u64 now_ns);
+static inline void adaptive_foresee(struct adaptive *a, __u64 now_ns, __u64 ordered);
 
 /*@ requires valid: \valid_read(a);
     requires amounts: a->to_wait <= 9007199254740992;

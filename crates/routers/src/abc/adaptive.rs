@@ -13,8 +13,8 @@
 //! tr  = eta mu - (m - O*) / delta                in place of abc20 eq.1; delta = 0.7 tau
 //! tr <= eta mu + (B - q) / tau                   what the buffer has room for
 //! f   = min(max(tr / (2 cr), 1/16), 1)                      abc20 eq.2
-//! w   = max(w - mu dt, 0), and two packets more with each accelerate: what will wait one tau from now
-//! an accelerate only if w with its two packets is at most B
+//! w   = min(max(w - mu dt, 0), P), and two packets more with each accelerate: what will wait in tau
+//! an accelerate only if w with its two packets is at most 7/8 B
 //! ```
 //!
 //! | symbol | field | unit | value | meaning |
@@ -61,7 +61,10 @@
 //! That bounds a rate, and f makes a rate of it only where cr is what leaves. While the first half of a flight
 //! leaves, cr is less: it is a mean over T. What was ordered arrives one tau later in the same order and at
 //! the same distances, so the queue that it will make is known: w, the queue of a link that serves orders at
-//! mu (Lindley's recursion). Where it would exceed the buffer the packet is a brake.
+//! mu (Lindley's recursion). Where it would exceed the buffer the packet is a brake. An eighth of the buffer
+//! is left for what nobody ordered: first flights, and a packet more in each round trip of a flow. Orders
+//! older than tau have come or never will, so w is at most P: what a sender did not answer is not held
+//! against it.
 //!
 //! # The loop's delay
 //!
@@ -127,6 +130,8 @@ pub(super) const LEAST_SHARE: f64 = 1.0 / 16.0;
 /// delta over tau: above the 2/3 of abc20's theorem.
 const DELTA_OVER_TAU: f64 = 0.7;
 const TAU_OVER_DELTA: f64 = 1.0 / DELTA_OVER_TAU;
+/// The share of the buffer that may be ordered.
+const ORDERED_BUFFER: f64 = 7.0 / 8.0;
 /// What a packet counts of a buffer that is given in packets.
 const PACKET: Bytes = Bytes(1500);
 
@@ -212,7 +217,7 @@ impl Adaptive {
 
     /// Returns whether the two packets that an accelerate of `cost` brings will find room in the buffer.
     pub(super) fn has_room(&self, cost: Bytes) -> bool {
-        self.to_wait + 2.0 * cost.as_f64() <= self.buffer_bytes
+        self.to_wait + 2.0 * cost.as_f64() <= ORDERED_BUFFER * self.buffer_bytes
     }
 
     /// A packet leaves as accelerate: it brings two.
@@ -227,9 +232,11 @@ impl Adaptive {
         self.advance(now, link);
         let tau_s = self.tau_bins as f64 * BIN_S;
         let aim = self.eta * self.forecast.mu();
-        self.smooth(now, waiting.as_f64() + self.ordered_within_tau(now), tau_s);
+        let ordered = self.ordered_within_tau(now);
+        self.smooth(now, waiting.as_f64() + ordered, tau_s);
         let passed = now.since(mem::replace(&mut self.foreseen_at, now));
-        self.to_wait = (self.to_wait - self.forecast.mu() * passed.as_secs_f64()).max(0.0);
+        let left = self.to_wait - self.forecast.mu() * passed.as_secs_f64();
+        self.to_wait = left.max(0.0).min(ordered);
         let cushion = self.cushion * cushion_share(tau_s);
         let wanted = self.forecast.mu() * tau_s + cushion * self.forecast.error();
         // What is ordered within tau beyond what is aimed at; below zero where too much is outstanding.
