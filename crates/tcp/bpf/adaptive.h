@@ -74,8 +74,8 @@
 #define TAU_OVER_SMOOTHED 4
 /* 1 / the least share of accelerates. */
 #define LEAST_SHARE 16
-/* The share of the buffer that is not ordered: an eighth, as a shift. */
-#define KEPT_FREE_SHIFT 3
+/* The share of the buffer that may be ordered, in eighths. */
+#define ORDERED_EIGHTHS 7
 /* delta over tau, in tenths. */
 #define DELTA_OVER_TAU_TENTHS 7
 
@@ -434,10 +434,10 @@ static __always_inline void adaptive_foresee(struct adaptive *a, __u64 now_ns, _
 /* Whether the two packets that an accelerate of `bytes` brings will find room in the buffer. */
 static __always_inline bool adaptive_has_room(const struct adaptive *a, __u64 buffer, __u32 bytes)
 {
-	__u64 brings = (2ULL * bytes) << AMOUNT_BITS;
+	__u64 brings = bytes * (2ULL << AMOUNT_BITS);
+	__u64 holds = min_u64(buffer, ROOM_MAX >> AMOUNT_BITS) * (1ULL << AMOUNT_BITS);
 
-	buffer = min_u64(buffer, ROOM_MAX >> AMOUNT_BITS) << AMOUNT_BITS;
-	return !buffer || a->to_wait + brings <= buffer - (buffer >> KEPT_FREE_SHIFT);
+	return !buffer || 8 * (a->to_wait + brings) <= ORDERED_EIGHTHS * holds;
 }
 
 /*
