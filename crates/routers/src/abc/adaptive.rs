@@ -58,12 +58,12 @@
 //! must find room in what is free of the buffer. Where the buffer has tau mu or more this binds nothing but
 //! where a queue stands: f is 1 from tr = 2 cr on.
 //!
-//! That bounds a rate, and f makes a rate of it only where cr is what leaves. While the first half of a flight
-//! leaves, cr is less: it is a mean over T. What was ordered arrives one tau later in the same order and at
-//! the same distances, so the queue that it will make is known: w, the queue of a link that serves orders at
-//! mu (Lindley's recursion). Where it would exceed the buffer the packet is a brake. An eighth of the buffer
-//! is left for what nobody ordered: first flights, and a packet more in each round trip of a flow. Orders
-//! older than tau have come or never will, so w is at most P: what a sender did not answer is not held
+//! That bounds a rate, and f makes a rate of it only where cr is what leaves. While the first half of a
+//! flight leaves, cr is less: it is a mean over T. What was ordered arrives one tau later in the same order
+//! and at the same distances, so the queue that it will make is known: w, the queue of a link that serves
+//! orders at mu (Lindley's recursion). Where it would exceed the buffer the packet is a brake. An eighth of
+//! the buffer is left for what nobody ordered: first flights, and a packet more in each round trip of a flow.
+//! Orders older than tau have come or never will, so w is at most P: what a sender did not answer is not held
 //! against it.
 //!
 //! # The loop's delay

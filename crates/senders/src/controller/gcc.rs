@@ -32,14 +32,15 @@
 //! | A | `aimd` | bit/s | `initial_rate` | gcc-02 5.5 |
 //! | T | `loss` | bit/s | `initial_rate` | gcc-02 6 |
 //! | low, high | `low_loss`, `high_loss` | share | 2 %, 10 % | gcc-02 6 |
-//! | - | `loss_model` | choice | draft | D2 |
+//! | - | `loss_model` | choice | v2 | D2 |
 //! | - | `pacing_gain`, `burst` | 1, time | 1.1, 40 ms | libwebrtc video_send_stream_impl.cc, Chromium |
 //! | - | `queue_window` | time | 350 ms | libwebrtc rate_control_settings.cc |
 //!
 //! Versions. The filter, the detector's time and the groups are those of today's libwebrtc (0b51f028 of the
 //! mirror JumpingYang001/webrtc, 8f479f31 of jbg/libwebrtc) and not the draft's Kalman filter. The rate
 //! control and the link's capacity are those of 1d0005a1 and a4d5624f of jbg/libwebrtc, and the probes those
-//! of its 05e14002. The throughput is that of RobustThroughputEstimator, which is the default today. The losses are the draft's rule in the form of
+//! of its 05e14002. The throughput is that of RobustThroughputEstimator, today's default, and the pacer
+//! that of Chromium 156. The losses are the draft's rule in the form of
 //! `SendSideBandwidthEstimation::UpdateEstimate` (0b51f028), and with `loss_model=v2` the LossBasedBweV2 of
 //! 068e6ba6, which `UpdateEstimate` then takes once it has three observations.
 //!

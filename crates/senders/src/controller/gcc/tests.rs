@@ -404,7 +404,8 @@ fn paced(options: &[(&str, &str)]) -> (u64, u64, Bytes) {
 #[test]
 fn a_frame_leaves_at_once_and_a_call_is_paced_a_tenth_above_the_target() {
     let mss = packets(1);
-    // A kbit/s more than at the start. 1.1 Mbit/s for 40 ms, and a packet that may begin before that is used up.
+    // A kbit/s more than at the start. 1.1 Mbit/s for 40 ms, and a packet that may begin before that is used
+    // up.
     assert_eq!(paced(&[("initial_rate", "1Mbps")]), (1_001_000, 1_101_100, Bytes(5505) + mss));
     assert_eq!(paced(&[("initial_rate", "1Mbps"), ("burst", "0s")]).2, mss);
     assert_eq!(paced(&[("initial_rate", "1Mbps"), ("pacing_gain", "1")]).1, 1_001_000);

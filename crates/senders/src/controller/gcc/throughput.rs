@@ -10,7 +10,8 @@
 //! A link that stops for a moment and then sends all at once leaves one long gap, which is no reason for a
 //! low estimate. Without it the estimate may be too high, so it is bounded by what was sent.
 //!
-//! libwebrtc: robust_throughput_estimator.cc, with the defaults of acknowledged_bitrate_estimator_interface.h.
+//! libwebrtc: robust_throughput_estimator.cc, with the defaults of
+//! acknowledged_bitrate_estimator_interface.h.
 
 use alloc::collections::VecDeque;
 
@@ -24,7 +25,8 @@ const MOST_PACKETS: usize = 500;
 const LENGTH: Duration = Duration::from_secs(1);
 const MOST_LENGTH: Duration = Duration::from_secs(5);
 const REQUIRED: usize = 10;
-/// libwebrtc robust_throughput_estimator.cc: kMaxReorderingTime, and the least length of a window in `bitrate`
+/// libwebrtc robust_throughput_estimator.cc: kMaxReorderingTime, and the least length of a window in
+/// `bitrate`
 const CLOCK_STEP: Duration = Duration::from_secs(1);
 const LEAST_S: f64 = 1e-3;
 
