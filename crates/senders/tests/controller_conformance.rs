@@ -22,7 +22,7 @@ const VARIANTS: &[(&str, &[(&str, &str)])] = &[
     ("quicdc", &[("baseline", "first"), ("horizon", "1s"), ("filter", "linux"), ("threshold", "20ms")]),
     ("quicdc", &[("baseline", "minimum"), ("threshold", "10%")]),
     ("gcc", &[("initial_rate", "5Mbps"), ("probing", "false"), ("window", "10")]),
-    ("gcc", &[("loss_model", "v2")]),
+    ("gcc", &[("loss_model", "draft"), ("burst", "0s"), ("pacing_gain", "1")]),
     ("nada", &[("ecn", "true"), ("max_rate", "20Mbps"), ("baseline", "minimum")]),
     ("scream", &[("ecn", "l4s"), ("reduce_jitter", "true"), ("max_rate", "20Mbps")]),
     (

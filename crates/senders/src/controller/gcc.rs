@@ -187,7 +187,8 @@ pub struct Gcc {
     initial_window: Bytes,
     groups: Groups,
     trendline: Trendline,
-    throughput: Throughput,
+    /// Boxed, as the model is, so that a controller fits in a kilobyte.
+    throughput: Box<Throughput>,
     aimd: Aimd,
     loss: LossBased,
     /// Boxed: few have it, and it is as large as the rest.
@@ -216,7 +217,7 @@ impl Gcc {
             initial_window: connection.initial_window,
             groups: Groups::default(),
             trendline: trendline(&config),
-            throughput: Throughput::default(),
+            throughput: Box::default(),
             aimd: Aimd::new(config.beta, start_bps, bounds),
             loss: LossBased::new(config.low_loss, config.high_loss, start_bps, bounds.0),
             model: match config.loss_model {
