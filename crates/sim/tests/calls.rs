@@ -1,5 +1,6 @@
 //! What calls get on a moving link: GCC, NADA, SCReAM and ABC over six queues, alone and beside a download,
-//! and what the repair of lost packets does. It makes the tables and the picture of `docs/guides/calls.md`:
+//! and over recordings where they are here; and what the repair of lost packets does.
+//! It makes the tables and the picture of `docs/guides/calls.md`:
 //!
 //! ```sh
 //! BRAKELIGHT_BLESS=1 cargo test -p brakelight-sim --test calls -- --ignored
@@ -78,7 +79,7 @@ struct Setting {
 }
 
 impl Setting {
-    /// All of them; ABC's marks have no place where ECT(1) is L4S's.
+    /// Those on the program's own traces; ABC's marks have no place where ECT(1) is L4S's.
     fn all() -> Vec<Setting> {
         let mut all = Vec::new();
         for trace in 0..BROUGHT {

@@ -12,7 +12,7 @@
  *   tr <= eta mu + (B - q) / tau                   what the buffer has room for
  *   f   = min(max(tr / (2 cr), 1/16), 1)                      abc20 eq.2
  *   w   = min(max(w - mu dt, 0), P), and two packets more with each accelerate: what will wait in tau
- *   an accelerate only if w with its two packets is at most 7/8 B
+ *   an accelerate only if w is 0, or with its two packets at most 7/8 B
  *
  * Time is in bins. A bin is closed in three steps, so that the long one needs no lock: `adaptive_take` notes
  * what the bin had and `adaptive_give` ends it, both under the router's lock; between them `adaptive_close`
@@ -431,13 +431,16 @@ static __always_inline void adaptive_foresee(struct adaptive *a, __u64 now_ns, _
 	a->foreseen_ns = max_u64(a->foreseen_ns, now_ns);
 }
 
-/* Whether the two packets that an accelerate of `bytes` brings will find room in the buffer. */
+/*
+ * Whether the two packets that an accelerate of `bytes` brings will find room in the buffer. They do where
+ * nothing will wait: a small buffer, or a merged packet, would have no accelerates else.
+ */
 static __always_inline bool adaptive_has_room(const struct adaptive *a, __u64 buffer, __u32 bytes)
 {
 	__u64 brings = bytes * (2ULL << AMOUNT_BITS);
 	__u64 holds = min_u64(buffer, ROOM_MAX >> AMOUNT_BITS) * (1ULL << AMOUNT_BITS);
 
-	return !buffer || 8 * (a->to_wait + brings) <= ORDERED_EIGHTHS * holds;
+	return !buffer || !a->to_wait || 8 * (a->to_wait + brings) <= ORDERED_EIGHTHS * holds;
 }
 
 /*

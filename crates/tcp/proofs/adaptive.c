@@ -43,7 +43,8 @@ static inline void adaptive_foresee(struct adaptive *a, __u64 now_ns, __u64 orde
     requires amounts: a->to_wait <= 9007199254740992;
     assigns \nothing;
     ensures nothing_known_nothing_held_back: buffer == 0 ==> \result;
-    ensures within_the_buffer: buffer > 0 && \result ==> a->to_wait + 1024 * bytes <= 512 * buffer; */
+    ensures nothing_waits_nothing_held_back: a->to_wait == 0 ==> \result;
+    ensures seven_eighths: buffer > 0 && a->to_wait > 0 && \result ==> 8 * (a->to_wait + 1024 * bytes) <= 3584 * buffer; */
 static inline bool adaptive_has_room(const struct adaptive *a, __u64 buffer, __u32 bytes);
 
 /*@ requires valid: \valid_read(a);

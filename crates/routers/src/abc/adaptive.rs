@@ -14,7 +14,7 @@
 //! tr <= eta mu + (B - q) / tau                   what the buffer has room for
 //! f   = min(max(tr / (2 cr), 1/16), 1)                      abc20 eq.2
 //! w   = min(max(w - mu dt, 0), P), and two packets more with each accelerate: what will wait in tau
-//! an accelerate only if w with its two packets is at most 7/8 B
+//! an accelerate only if w is 0, or with its two packets at most 7/8 B
 //! ```
 //!
 //! | symbol | field | unit | value | meaning |
@@ -215,9 +215,10 @@ impl Adaptive {
         self.arrived += cost.as_f64();
     }
 
-    /// Returns whether the two packets that an accelerate of `cost` brings will find room in the buffer.
+    /// Returns whether the two packets that an accelerate of `cost` brings will find room in the buffer. They
+    /// do where nothing will wait: a buffer of two packets would have no accelerates else.
     pub(super) fn has_room(&self, cost: Bytes) -> bool {
-        self.to_wait + 2.0 * cost.as_f64() <= ORDERED_BUFFER * self.buffer_bytes
+        self.to_wait <= 0.0 || self.to_wait + 2.0 * cost.as_f64() <= ORDERED_BUFFER * self.buffer_bytes
     }
 
     /// A packet leaves as accelerate: it brings two.

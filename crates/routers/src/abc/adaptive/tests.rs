@@ -78,6 +78,19 @@ fn a_flight_orders_no_longer_a_queue_than_the_buffer_holds() {
     }
 }
 
+/// Two packets do not fit into seven eighths of two. A router that braked all would be left by its senders.
+#[test]
+fn a_buffer_of_two_packets_has_accelerates() {
+    let config = Config::from_options([("variant", "adaptive"), ("loop_delay", "40ms")]).unwrap();
+    let mut bench = Bench::new(Abc::new(&config, &place(2)), Rate::from_mbps(12));
+    let mut accelerates = 0;
+    for packet in 0..30 {
+        bench.arrive(ms(packet), Encoding::Abc, Ecn::Ect1);
+        accelerates += u32::from(bench.leave(ms(packet)).unwrap().mark == Mark::Accelerate);
+    }
+    assert!(accelerates >= 10, "{accelerates}");
+}
+
 /// A link that stops serves nothing of what was ordered. One tau later that has come, or never will.
 #[test]
 fn orders_older_than_the_loop_need_no_room() {
