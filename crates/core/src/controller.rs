@@ -151,9 +151,9 @@ dispatched! {
         }
 
         /// Returns how many bytes may leave together, at most, where packets are paced; `None` leaves it to
-        /// the host. The name is BBR's (draft-ietf-ccwg-bbr, `BBR.send_quantum`). The hosts of QUIC keep to
-        /// it, but hold no single packet back for it, and to their own limit of ten packets, unless there is
-        /// a rate of media: a large frame may leave at once. TCP's spaces each packet by itself.
+        /// the host. The name is BBR's (draft-ietf-ccwg-bbr, `BBR.send_quantum`). QUIC's hosts send no more
+        /// than this together, but always one packet. Their own limit of ten packets holds too, unless there
+        /// is a `media_rate`: a large frame may leave at once. TCP's host spaces each packet by itself.
         fn send_quantum(&self) -> Option<Bytes> {
             None
         }

@@ -25,8 +25,9 @@ use crate::units::{Bytes, Rate};
 /// tcp_update_skb_after_send).
 const UNPACED: u32 = 10;
 
-/// Returns how many bytes of QUIC may leave together: `most`, which are the flow's, or less or with a rate of
-/// media more if the controller says so, but a packet of `mss` bytes at the least.
+/// Returns how many bytes QUIC may send together. `most` is the flow's limit. The controller's
+/// [`send_quantum`](Controller::send_quantum) lowers it, to one packet of `mss` bytes at the least. Only a
+/// controller with a [`media_rate`](Controller::media_rate) may also raise it.
 pub fn most_together(controller: &impl Controller, most: u64, mss: u64) -> u64 {
     match controller.send_quantum() {
         Some(quantum) if quantum.0 <= most || controller.media_rate().is_some() => quantum.0.max(mss),
@@ -130,9 +131,43 @@ mod tests {
     use std::vec::Vec;
 
     use super::*;
+    use crate::controller::{AckEvent, LossEvent, TimeoutEvent};
     use crate::time::Duration;
 
     const RATE: Rate = Rate::from_mbps(8);
+
+    /// A controller that only says what may leave together, and at what rate media may be produced.
+    struct Says {
+        quantum: Option<u64>,
+        media: Option<Rate>,
+    }
+
+    impl Controller for Says {
+        fn on_ack(&mut self, _event: &AckEvent<'_>) {}
+        fn on_loss(&mut self, _event: &LossEvent) {}
+        fn on_timeout(&mut self, _event: &TimeoutEvent) {}
+        fn cwnd(&self) -> Bytes {
+            Bytes(12_000)
+        }
+        fn media_rate(&self) -> Option<Rate> {
+            self.media
+        }
+        fn send_quantum(&self) -> Option<Bytes> {
+            self.quantum.map(Bytes)
+        }
+    }
+
+    #[test]
+    fn a_controller_lowers_what_leaves_together_and_one_of_media_may_raise_it() {
+        let together = |quantum, media| most_together(&Says { quantum, media }, 10_000, 1000);
+        for media in [None, Some(RATE)] {
+            assert_eq!(together(None, media), 10_000, "left to the host");
+            assert_eq!(together(Some(4000), media), 4000);
+            assert_eq!(together(Some(10), media), 1000, "a packet leaves in any case");
+        }
+        assert_eq!(together(Some(40_000), None), 10_000);
+        assert_eq!(together(Some(40_000), Some(RATE)), 40_000);
+    }
 
     /// Sends whenever it may, asked again at the exact time, and returns when packets of 1000 bytes left.
     fn departures(mut pacer: Pacer, count: usize) -> Vec<u64> {
