@@ -75,7 +75,16 @@ pub fn contains(polygon: &[Point], point: Point) -> bool {
             let length_squared = distance_squared(a, b);
             turn(a, b, point).abs() <= TOLERANCE && (-TOLERANCE..=length_squared + TOLERANCE).contains(&along)
         }
-        _ => edges(polygon).all(|(a, b)| turn(a, b, point) >= -TOLERANCE),
+        [.., last] => {
+            let mut from = last;
+            for &to in polygon {
+                if turn(from, to, point) < -TOLERANCE {
+                    return false;
+                }
+                from = to;
+            }
+            true
+        }
     }
 }
 
