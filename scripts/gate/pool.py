@@ -48,6 +48,10 @@ class Job:
     # How far it gives way, as `nice` counts: see `COMPUTES`, `DRAWS`, `WAITS`.
     niceness: int = COMPUTES
 
+    def computes(self) -> bool:
+        """Whether it keeps a core busy from beginning to end."""
+        return self.niceness == COMPUTES
+
 
 @dataclass
 class Done:
@@ -74,10 +78,11 @@ class Done:
 
 
 class Pool:
-    """Runs jobs on so many places at once."""
+    """Runs jobs side by side: so many that compute, and so many of the others beside them."""
 
-    def __init__(self, places: int) -> None:
-        self.places = places
+    def __init__(self, computing: int, others: int) -> None:
+        self.computing = computing
+        self.others = others
         self.change = threading.Condition()
         self.turns: set[str] = set()
         self.failed: list[Done] = []
@@ -85,8 +90,10 @@ class Pool:
 
     def run(self, jobs: list[Job], finished: Callable[[Done], None]) -> list[Done]:
         """Runs all jobs, and calls `finished` as each ends. Raises `Failure` if one fails, after all have ended."""
-        waiting = sorted(jobs, key=lambda job: -job.expected)
-        workers = [threading.Thread(target=self._work, args=(waiting, finished)) for _ in range(self.places)]
+        workers = []
+        for places, computes in ((self.computing, True), (self.others, False)):
+            waiting = sorted((job for job in jobs if job.computes() is computes), key=lambda job: -job.expected)
+            workers += [threading.Thread(target=self._work, args=(waiting, finished)) for _ in range(places)]
         for worker in workers:
             worker.start()
         for worker in workers:
