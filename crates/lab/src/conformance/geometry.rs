@@ -75,6 +75,7 @@ pub fn contains(polygon: &[Point], point: Point) -> bool {
             let length_squared = distance_squared(a, b);
             turn(a, b, point).abs() <= TOLERANCE && (-TOLERANCE..=length_squared + TOLERANCE).contains(&along)
         }
+        // Asked for every point of a cloud: without optimization `edges` takes nine times as long.
         [.., last] => {
             let mut from = last;
             for &to in polygon {
