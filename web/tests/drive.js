@@ -4,6 +4,7 @@ import { createServer } from "node:http";
 import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { delimiter, extname, join, normalize } from "node:path";
+import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
 
 const names = ["chromium", "chromium-browser", "google-chrome-stable", "google-chrome"];
@@ -33,7 +34,9 @@ export async function serve(folder) {
 }
 
 export function launch() {
-  return chromium.launch({ executablePath: browserPath(), args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"] });
+  const gently = fileURLToPath(new URL("../../scripts/gate/browser", import.meta.url));
+  const options = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"];
+  return chromium.launch({ executablePath: gently, args: options, env: { ...process.env, BROWSER: browserPath() } });
 }
 
 /** Opens a page. `complaints` gets its errors, its warnings, and requests that leave the machine. */

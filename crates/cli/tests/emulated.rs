@@ -133,8 +133,10 @@ fn abc_by_quic_gives_the_document_of_a_simulation_with_the_marks_that_its_packet
         assert!(number(flow, "/rtt_ms/p50") >= 20.0, "{flow}");
         assert!(number(flow, "/application/ended_s") > number(flow, "/application/started_s"), "{flow}");
     }
-    let together: f64 = flows.iter().map(|flow| number(flow, "/goodput_mbps")).sum();
-    assert!((number(row, "/goodput_mbps") / together - 1.0).abs() < 0.1, "{row}");
+    // A flow's rates are over the two seconds that it was meant to be measured, the row's over what these took.
+    let together: f64 = flows.iter().map(|flow| number(flow, "/goodput_mbps") * 2.0).sum();
+    let carried = number(row, "/goodput_mbps") * number(row, "/duration_s");
+    assert!((carried / together - 1.0).abs() < 0.01, "{row}");
     // A router of ABC turns accelerates into brakes, and marks no CE.
     let (accelerates, brakes) = (number(row, "/marks/accelerate"), number(row, "/marks/brake"));
     assert!(accelerates > 100.0 && brakes > 100.0, "{row}");
@@ -267,16 +269,17 @@ const ONE: &str = "name = \"one\"\nduration = \"3s\"\nmeasure_from = \"1s\"\n\n\
     [[link]]\nname = \"forward\"\nrate = \"8Mbps\"\nbuffer = \"40pkt\"\n\n\
     [[flow]]\nname = \"main\"\ncontroller = \"abc\"\nhost = \"quic\"\nrtt = \"20ms\"\npath = [\"forward\"]\n";
 
-/// Sends datagrams of 1,200 bytes at 4 Mbit/s until it is stopped, and says when it begins.
+/// Sends datagrams of 1,200 bytes at 4 Mbit/s until it is stopped, and says when it begins. What it could not
+/// send while it had no processor it does not send later in a burst.
 const SENDER: &str = "import os, socket, sys, time\n\
     to = (os.environ['BRAKELIGHT_HOST'], 5000)\n\
     out = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n\
     print('for', os.environ['BRAKELIGHT_SECONDS'], flush=True)\n\
-    begin, sent = time.monotonic(), 0\n\
+    due = time.monotonic()\n\
     while True:\n\
     \x20   out.sendto(bytes(1200), to)\n\
-    \x20   sent += 1\n\
-    \x20   time.sleep(max(0, begin + sent * 1228 * 8 / 4e6 - time.monotonic()))\n";
+    \x20   due = max(due + 1228 * 8 / 4e6, time.monotonic())\n\
+    \x20   time.sleep(max(0, due - time.monotonic()))\n";
 
 /// Takes datagrams.
 const SINK: &str = "import socket\n\
@@ -341,9 +344,10 @@ fn a_command_takes_the_place_of_a_flow_and_is_stopped_at_the_end_of_the_run() {
     let flows = row["flows"].as_array().unwrap();
     assert_eq!(flows.len(), 1);
     assert_eq!((&flows[0]["name"], &flows[0]["controller"]), (&"main".into(), &"unknown".into()));
-    // 4 Mbit/s of a link of 8, on which nothing waits or is lost; a busy machine sends less.
+    // 4 Mbit/s of a link of 8, on which nothing waits or is lost; a busy machine sends less. How much that was the
+    // link's log says, below.
     let throughput = number(row, "/throughput_mbps");
-    assert!((2.5..=4.2).contains(&throughput), "{row}");
+    assert!((0.5..=4.2).contains(&throughput), "{row}");
     assert!((number(&flows[0], "/throughput_mbps") / throughput - 1.0).abs() < 0.05, "{row}");
     assert!((number(row, "/duration_s") - 2.0).abs() < 0.2, "{row}");
     assert!((number(row, "/capacity_mbps") - 8.0).abs() < 0.1, "{row}");
@@ -355,8 +359,19 @@ fn a_command_takes_the_place_of_a_flow_and_is_stopped_at_the_end_of_the_run() {
     let series = read("series/one.8Mbps.flow-main.csv");
     assert!(series.lines().count() > 20, "{series}");
     let log = link_log::parse(&read("links/one.8Mbps.forward.log")).unwrap();
-    let left = log.events.iter().filter(|event| matches!(event, LinkEvent::Departure { .. })).count();
-    assert!(left as f64 >= number(row, "/delivered_packets"), "{left} left: {row}");
+    let left: Vec<(u32, u32)> = log
+        .events
+        .iter()
+        .filter_map(|event| match event {
+            LinkEvent::Departure { ms, bytes, .. } => Some((*ms, *bytes)),
+            _ => None,
+        })
+        .collect();
+    assert!(left.len() as f64 >= number(row, "/delivered_packets"), "{} left: {row}", left.len());
+    let end = left.last().unwrap().0;
+    let measured: u32 = left.iter().filter(|(ms, _)| *ms >= 1_000).map(|(_, bytes)| bytes).sum();
+    let logged = f64::from(measured) * 8.0 / f64::from(end - 1_000) / 1e3;
+    assert!((throughput / logged - 1.0).abs() < 0.05, "{logged} by the log: {row}");
     let report = read("report.html");
     assert!(report.contains("python3 sender.py") && report.contains("python3 sink.py"));
 }

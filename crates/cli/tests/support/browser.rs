@@ -44,7 +44,8 @@ impl Browser {
         // The pipe is file descriptors 3 and 4; the shell puts them there.
         let mut child = Command::new("sh")
             .args(["-c", "exec \"$0\" \"$@\" 3<&0 4>&1 </dev/null >/dev/null 2>&1"])
-            .arg(program)
+            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/gate/browser"))
+            .env("BROWSER", program)
             .args([
                 "--headless=new",
                 "--remote-debugging-pipe",
