@@ -143,17 +143,18 @@ pub fn execute(registry: &Registry, arguments: &Arguments) -> Result<(), Failure
     for note in &ended.notes {
         text::say(&format!("note: {note}"));
     }
-    let directions = Directions::of(ended.up, ended.down, Duration::ZERO).map_err(Failure::run)?;
+    let code = ended.code;
+    let directions = Directions::of(ended, Duration::ZERO).map_err(Failure::run)?;
     let outcome = directions.outcome(&name, arguments.seed);
     emulated::say(&directions, &outcome.run);
     if let Some(folder) = folder {
         write(folder, arguments, &directions, outcome, [up, down])?;
     }
-    match u8::try_from(ended.code) {
+    match u8::try_from(code) {
         Ok(0) => Ok(()),
         // It is for the command to say what went wrong.
         Ok(code) => Err(Failure { code, message: String::new() }),
-        Err(_) => Err(Failure::run(format!("the command ended with code {}", ended.code))),
+        Err(_) => Err(Failure::run(format!("the command ended with code {code}"))),
     }
 }
 

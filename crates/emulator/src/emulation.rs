@@ -20,6 +20,7 @@ use crate::device::Port;
 use crate::forward::{self, CarriedDirection, Finished, ForwardError, ForwardSettings};
 use crate::namespace::build::tun_name;
 use crate::namespace::error::NamespaceError;
+use crate::probe::{Probe, Stall};
 use crate::spec::DirectionSpec;
 use crate::watch::Watch;
 
@@ -69,6 +70,8 @@ pub struct Ended<W> {
     pub up: Finished<W>,
     /// The result of the direction to the command.
     pub down: Finished<W>,
+    /// When an ordinary thread was left waiting for a processor, as the programs may have been.
+    pub stalls: Vec<Stall>,
     /// The addresses that both sides had.
     pub addresses: Addresses,
     /// Notes for the user.
@@ -138,6 +141,7 @@ where
             finished
         })?
     };
+    let probe = Probe::start(epoch, stop.clone());
     let bounded = setup.bounded.as_ref();
     let ended = run_command(&mut namespaces, setup.command, setup.ports, bounded, &signals);
     if bounded.is_some() {
@@ -155,11 +159,12 @@ where
     namespaces.finish();
     stop.set();
     let finished = carrier.join().map_err(|_| EmulationError::Panicked)??;
+    let stalls = probe?.end();
     let ended = ended?;
     let [up, down] = <[Finished<W>; 2]>::try_from(finished)
         .map_err(|_| io::Error::other("a direction did not come back"))?;
     let (code, stopped) = (ended.unwrap_or(0), ended.is_none());
-    Ok(Ended { code, stopped, ended_servers, up, down, addresses, notes })
+    Ok(Ended { code, stopped, ended_servers, up, down, stalls, addresses, notes })
 }
 
 /// Ends everything if the thread that carries packets ends early: without packets the programs would not end.

@@ -48,6 +48,7 @@ mod nat;
 mod netlink;
 pub mod outcome;
 pub mod packet;
+pub mod probe;
 pub mod segment;
 pub mod slots;
 pub mod spec;

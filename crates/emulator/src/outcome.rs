@@ -11,9 +11,10 @@ use brakelight_scenario::outcome::{
 };
 
 use crate::clock;
-use crate::forward::Finished;
+use crate::emulation::Ended;
 use crate::log::LogError;
 use crate::measure::{FlowMeter, Measured, Meter};
+use crate::probe::{self, Stall};
 
 /// If the 99th percentile of the lateness exceeds this, the run is unreliable.
 pub const LATE_P99: Duration = Duration::from_millis(1);
@@ -35,13 +36,17 @@ pub struct Directions {
     pub measure_from: Duration,
     /// Whether data are known to go up. If not, the row is about the direction of [`Directions::main`].
     pub data_go_up: bool,
+    /// When an ordinary thread was left waiting for a processor.
+    pub stalls: Vec<Stall>,
 }
 
 impl Directions {
     /// Returns what came of both, measured from `measure_from` on. Fails if the log of a link could not be
     /// written to its end.
-    pub fn of(up: Finished<Meter>, down: Finished<Meter>, measure_from: Duration) -> Result<Self, LogError> {
-        Ok(Directions { up: Measured::of(up)?, down: Measured::of(down)?, measure_from, data_go_up: false })
+    pub fn of(ended: Ended<Meter>, measure_from: Duration) -> Result<Self, LogError> {
+        let Ended { up, down, stalls, .. } = ended;
+        let (up, down) = (Measured::of(up)?, Measured::of(down)?);
+        Ok(Directions { up, down, measure_from, data_go_up: false, stalls })
     }
 
     /// Returns what the run was like, in one line.
@@ -183,6 +188,13 @@ impl Directions {
         let most = lateness.max();
         if most > LATE_MOST {
             reasons.push(format!("a delivery was {most} late; the limit is {LATE_MOST}"));
+        }
+        let (begin, end) = (Time::ZERO + self.measure_from, self.main().facts.ended);
+        if let Some(waited) = probe::longest(&self.stalls, begin, end) {
+            reasons.push(format!(
+                "an ordinary thread waited {waited} for a processor, and the programs may have too; the limit is {}",
+                probe::LONGEST
+            ));
         }
         for direction in [&self.up, &self.down] {
             let facts = &direction.facts;

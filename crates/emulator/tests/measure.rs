@@ -115,7 +115,11 @@ fn send(count: u64, service: &str, queue: &str) -> (Directions, u64, String) {
     let mut measured = carrier.join().unwrap().into_iter().map(|finished| Measured::of(finished).unwrap());
     let (up, down) = (measured.next().unwrap(), measured.next().unwrap());
     let text = std::fs::read_to_string(&log).unwrap();
-    (Directions { up, down, measure_from: Duration::ZERO, data_go_up: false }, arrived, text)
+    (
+        Directions { up, down, measure_from: Duration::ZERO, data_go_up: false, stalls: Vec::new() },
+        arrived,
+        text,
+    )
 }
 
 fn counts_agree(count: u64, service: &str, queue: &str) -> Directions {

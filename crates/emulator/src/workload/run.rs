@@ -135,7 +135,7 @@ impl Workload {
             Hosts::Programs(programs) => self.check(programs, scenario, &ended, &mut note)?,
         }
         ended.notes.iter().for_each(|text| note(text));
-        let mut directions = Directions::of(ended.up, ended.down, self.measure_from)?;
+        let mut directions = Directions::of(ended, self.measure_from)?;
         directions.data_go_up = matches!(self.hosts, Hosts::Programs(_));
         let _user = AsInvoker::begin();
         let outcome = self.outcome(folder, scenario, &directions).map_err(|error| RunError::Results {
