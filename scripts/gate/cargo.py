@@ -78,6 +78,19 @@ class Workspace:
                 return found
             found |= more
 
+    def needed_by(self, package: str) -> set[str]:
+        """This package and all that it depends on, in its tests too."""
+        found = {package}
+        while True:
+            more = {row["name"] for name in found for row in self.packages[name]["dependencies"]} & set(self.packages)
+            if more <= found:
+                return found
+            found |= more
+
+    def strangers(self, package: str) -> list[Path]:
+        """The folders of the packages that this one does not depend on."""
+        return [self.folder(name) for name in sorted(set(self.packages) - self.needed_by(package))]
+
     def selection(self) -> list[str]:
         """The arguments that select what the gate builds. The same for each call, so that all share their builds."""
         features = [

@@ -11,6 +11,23 @@ from pathlib import Path
 from typing import IO
 
 
+# What runs.
+RUNNING: set[subprocess.Popen[bytes]] = set()
+
+
+def interrupt_all() -> None:
+    """Interrupts all that `run_with_limit` runs, in whatever threads, as a terminal would."""
+    for process in list(RUNNING):
+        send(signal.SIGINT, descendants(process.pid))
+
+
+def send(what: signal.Signals, pids: list[int]) -> None:
+    """Sends a signal to those of `pids` that are there."""
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            os.kill(pid, what)
+
+
 def run_with_limit(command: list[str], folder: Path, environment: dict[str, str], patience: float) -> tuple[str, int]:
     """Returns what a command printed and its exit status.
 
@@ -23,7 +40,9 @@ def run_with_limit(command: list[str], folder: Path, environment: dict[str, str]
         )
     except OSError as error:
         return f"it does not start: {error}\n", 127
-    with process:
+    RUNNING.add(process)
+    with process, contextlib.ExitStack() as stack:
+        stack.callback(RUNNING.discard, process)
         begin = time.monotonic()
         is_over = False
         while True:
@@ -43,9 +62,7 @@ def run_with_limit(command: list[str], folder: Path, environment: dict[str, str]
             else:
                 continue
             told = "".join(map(threads_of, left))
-            for pid in left:
-                with contextlib.suppress(OSError):
-                    os.kill(pid, signal.SIGKILL)
+            send(signal.SIGKILL, left)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 printed = process.communicate(timeout=10)[0]
             return f"{printed.decode(errors='replace')}\n{why}. What they did then:\n{told}", 124

@@ -18,17 +18,37 @@ def tracked(root: Path, paths: Iterable[str]) -> list[str]:
     return sorted({name for name in found.split("\0") if name})
 
 
+def content(path: Path) -> bytes:
+    """What stands for a file in a hash: where a link leads, or a hash of what the file holds."""
+    if path.is_symlink():
+        return os.readlink(path).encode()
+    return hashlib.sha256(path.read_bytes()).digest() if path.is_file() else b""
+
+
 def digest(root: Path, paths: Iterable[str], besides: str = "") -> str:
     """A hash of the files under `paths` and of what else a step depends on, such as the compiler."""
     total = hashlib.sha256(besides.encode())
     for name in tracked(root, paths):
-        path = root / name
-        total.update(name.encode() + b"\0")
-        if path.is_symlink():
-            total.update(os.readlink(path).encode())
-        elif path.is_file():
-            total.update(hashlib.sha256(path.read_bytes()).digest())
+        total.update(name.encode() + b"\0" + content(root / name))
     return total.hexdigest()
+
+
+class Tree:
+    """All files of the repository, each read once, for the hashes of many jobs."""
+
+    def __init__(self, root: Path, besides: str) -> None:
+        self.root = root
+        self.besides = besides
+        self.files = {name: content(root / name) for name in tracked(root, ["."])}
+
+    def digest(self, without: Iterable[Path]) -> str:
+        """A hash of all files but those under the folders `without`, and of what else the jobs depend on."""
+        hidden = tuple(f"{folder.relative_to(self.root)}/" for folder in without)
+        total = hashlib.sha256(self.besides.encode())
+        for name, kept in self.files.items():
+            if not name.startswith(hidden):
+                total.update(name.encode() + b"\0" + kept)
+        return total.hexdigest()
 
 
 class Passed:
