@@ -133,7 +133,7 @@ fn abc_by_quic_gives_the_document_of_a_simulation_with_the_marks_that_its_packet
         assert!(number(flow, "/rtt_ms/p50") >= 20.0, "{flow}");
         assert!(number(flow, "/application/ended_s") > number(flow, "/application/started_s"), "{flow}");
     }
-    // A flow's rates are over the two seconds that it was meant to be measured, the row's over what these took.
+    // A flow's rates are over the two seconds that were to be measured, the row's over what these took.
     let together: f64 = flows.iter().map(|flow| number(flow, "/goodput_mbps") * 2.0).sum();
     let carried = number(row, "/goodput_mbps") * number(row, "/duration_s");
     assert!((carried / together - 1.0).abs() < 0.01, "{row}");
@@ -344,8 +344,8 @@ fn a_command_takes_the_place_of_a_flow_and_is_stopped_at_the_end_of_the_run() {
     let flows = row["flows"].as_array().unwrap();
     assert_eq!(flows.len(), 1);
     assert_eq!((&flows[0]["name"], &flows[0]["controller"]), (&"main".into(), &"unknown".into()));
-    // 4 Mbit/s of a link of 8, on which nothing waits or is lost; a busy machine sends less. How much that was the
-    // link's log says, below.
+    // 4 Mbit/s of a link of 8, on which nothing waits or is lost; a busy machine sends less. The link's log,
+    // below, says how much.
     let throughput = number(row, "/throughput_mbps");
     assert!((0.5..=4.2).contains(&throughput), "{row}");
     assert!((number(&flows[0], "/throughput_mbps") / throughput - 1.0).abs() < 0.05, "{row}");

@@ -238,7 +238,7 @@ impl Namespace {
         }
         let script = "mount -t bpf bpf /sys/fs/bpf; ip link add eth0 type veth peer name far; \
                       for device in lo eth0 far; do ip link set $device up; done; echo ready; exec sleep infinity";
-        // Names of congestion controls are the whole machine's, so two such tests wait for each other.
+        // Names of congestion controls are the whole machine's, so that two such pages wait for each other.
         let lock = std::env::temp_dir().join("brakelight-guides.lock");
         let mut child = Command::new("flock")
             .arg("--no-fork")
@@ -283,7 +283,18 @@ impl Walk {
         let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default());
         let what = "commands of the guides";
         let emulator = support::world::can_emulate(what) && support::world::has("curl", what);
-        Walk { scratch, path, emulator, namespace: Namespace::new(), emulated: RefCell::default() }
+        Walk { scratch, path, emulator, namespace: None, emulated: RefCell::default() }
+    }
+
+    /// Makes the namespace of a page before the first of its blocks that needs it, and takes it away after
+    /// the last: meanwhile others wait. `left` are the blocks of the page from the one that comes next.
+    fn turn_to(&mut self, left: &[Block]) {
+        let needs = |block: &Block| block.key("in") == Some("netns");
+        if !left.iter().any(needs) {
+            self.namespace = None;
+        } else if self.namespace.is_none() && needs(&left[0]) {
+            self.namespace = Namespace::new();
+        }
     }
 
     /// Returns whether the place of a block is there.
@@ -460,15 +471,17 @@ fn replaced(page: &str, block: &Block, fresh: &[String]) -> String {
 
 #[test]
 fn every_command_of_the_guides_does_what_its_page_shows() {
-    let (walk, begun) = (Walk::new(), Instant::now());
+    let (mut walk, begun) = (Walk::new(), Instant::now());
     let bless = std::env::var_os("BRAKELIGHT_BLESS").is_some();
     let (mut run, mut stale, mut left_out) = (0, Vec::new(), String::new());
     for page in guides() {
         let mut text = brakelight_testkit::sources::read(&[&page], &[]).remove(0).1;
         // From the end, so that a block with other lines moves none that is still to be replaced.
         let mut changed = Vec::new();
-        for block in marked(&page, &text) {
-            if let Some(fault) = fault(&block) {
+        let blocks = marked(&page, &text);
+        for (index, block) in blocks.iter().enumerate() {
+            walk.turn_to(&blocks[index..]);
+            if let Some(fault) = fault(block) {
                 panic!("{page}:{}: {fault}", block.line);
             }
             if let Some(name) = block.key("file") {
@@ -479,11 +492,11 @@ fn every_command_of_the_guides_does_what_its_page_shows() {
                 let first = first.trim_start_matches("$ ").split("  ").next().unwrap_or_default();
                 let link = page.strip_prefix("docs/").unwrap_or(&page);
                 left_out += &format!("| [{link}]({link}) | `{first}` | {words} |\n");
-            } else if !walk.has(&block) {
+            } else if !walk.has(block) {
                 // Why is said already.
             } else if !SHOWN.contains(&block.language.as_str()) {
-                let fresh = walk.block(&page, &block);
-                run += if block.language == "sh" { 1 } else { console(&block).len() };
+                let fresh = walk.block(&page, block);
+                run += if block.language == "sh" { 1 } else { console(block).len() };
                 if fresh != block.lines {
                     changed.push((block, fresh));
                 }

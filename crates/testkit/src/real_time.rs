@@ -23,6 +23,22 @@ pub struct RealTime {
 /// bound that looked tight, comes first.
 pub const REAL_TIME: &[RealTime] = &[
     RealTime {
+        file: "crates/cli/tests/emulated.rs",
+        tests: &[
+            "a_scenario_by_kernel_tcp_gives_the_document_of_a_simulation_and_a_log_that_agrees",
+            "parity_judges_a_scenario_by_the_table_and_says_so_by_its_exit_code",
+            "a_command_takes_the_place_of_a_flow_and_is_stopped_at_the_end_of_the_run",
+            "a_download_puts_the_path_between_the_server_and_the_command",
+            "a_command_that_fails_is_named_with_its_exit_code_and_its_last_words",
+            "a_command_where_there_is_no_place_for_it_is_refused_in_one_line",
+            "abc_by_quic_gives_the_document_of_a_simulation_with_the_marks_that_its_packets_carried",
+            "every_application_does_on_the_emulator_as_in_simulation",
+            "parity_of_quic_holds_the_stack_and_its_model_against_the_emulator",
+        ],
+        waits_for: "runs of seconds over an emulated link",
+        bound: "each run ends by itself; rates are compared with those of a simulation, so the senders need the processor",
+    },
+    RealTime {
         file: "crates/cli/tests/kernel_tcp.rs",
         tests: &[
             "a_sender_hears_of_every_byte_what_the_router_said_whatever_the_path_loses",
@@ -156,6 +172,12 @@ pub const REAL_TIME: &[RealTime] = &[
         bound: "none: they end by themselves",
     },
     RealTime {
+        file: "crates/emulator/tests/probe.rs",
+        tests: &["a_process_that_stands_still_is_seen"],
+        waits_for: "a thread of a process that is stopped for 100 ms",
+        bound: "none: it may find more",
+    },
+    RealTime {
         file: "crates/emulator/tests/measure.rs",
         tests: &[
             "a_fixed_rate_and_a_drop_tail_queue_add_up_in_row_series_flows_and_log",
@@ -228,22 +250,6 @@ pub const REAL_TIME: &[RealTime] = &[
         ],
         waits_for: "programs behind an emulated link, and their signals",
         bound: "60 s for each event",
-    },
-    RealTime {
-        file: "crates/cli/tests/emulated.rs",
-        tests: &[
-            "a_scenario_by_kernel_tcp_gives_the_document_of_a_simulation_and_a_log_that_agrees",
-            "parity_judges_a_scenario_by_the_table_and_says_so_by_its_exit_code",
-            "a_command_takes_the_place_of_a_flow_and_is_stopped_at_the_end_of_the_run",
-            "a_download_puts_the_path_between_the_server_and_the_command",
-            "a_command_that_fails_is_named_with_its_exit_code_and_its_last_words",
-            "a_command_where_there_is_no_place_for_it_is_refused_in_one_line",
-            "abc_by_quic_gives_the_document_of_a_simulation_with_the_marks_that_its_packets_carried",
-            "every_application_does_on_the_emulator_as_in_simulation",
-            "parity_of_quic_holds_the_stack_and_its_model_against_the_emulator",
-        ],
-        waits_for: "runs of seconds over an emulated link",
-        bound: "tables judge them; each run ends by itself",
     },
     RealTime {
         file: "crates/cli/tests/stacks.rs",
