@@ -27,7 +27,7 @@ def scenario(controller: Any, queue: str) -> dict[str, Any]:
     """Return one flow over a link of 12 Mbit/s."""
     return {
         "name": "cost",
-        "duration": "20s",
+        "duration": "200s",
         "link": [{"name": "link", "rate": "12Mbps", "buffer": "100pkt", "queue": queue}],
         "flow": [{"name": "flow", "controller": controller, "rtt": "40ms", "path": ["link"]}],
     }

@@ -43,10 +43,10 @@ class Controller:
 
     Loss detection, retransmission and pacing are the host's. After each call the host reads the attributes ``cwnd``
     (payload bytes, at least one packet), ``pacing_rate`` (bit/s of payload; None leaves it to the host), ``ssthresh``
-    and ``next_timer`` (seconds). Times are seconds since the beginning of the run, sizes payload bytes. A run is
-    slow: a packet costs about 17 times what it costs with a built-in controller (``bench/controllers.py``). In
-    Python's development mode (``python -X dev``), and where ``BRAKELIGHT_DEBUG`` is set, the simulator is held to the
-    contract between host and controller (the book's page of that name).
+    and ``next_timer`` (seconds). Times are seconds since the beginning of the run, sizes payload bytes. A packet
+    costs about 4 times what it costs with a built-in controller (``bench/controllers.py``). In Python's development
+    mode (``python -X dev``), and where ``BRAKELIGHT_DEBUG`` is set, the simulator is held to the contract between host
+    and controller (the book's page of that name).
 
     Keywords of the constructor whose defaults are numbers, text, True or False are options: schemes set them after a
     colon, and sweeps have axes of them (``option.packets``).
@@ -126,7 +126,7 @@ class Controller:
 class Queue:
     """A queue discipline. Packets wait in the order in which they came; the class says which leave, are dropped, marked.
 
-    A run is slow: a packet costs about 60 times what it costs with a built-in queue (``bench/controllers.py``).
+    A packet costs about 8 times what it costs with a built-in queue (``bench/controllers.py``).
 
     >>> import brakelight as bl
     >>> class Newest(bl.Queue):

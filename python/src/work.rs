@@ -104,6 +104,12 @@ pub fn pool(_: Python<'_>) -> PyResult<Arc<ThreadPool>> {
     let asked = std::env::var("RAYON_NUM_THREADS").ok().and_then(|text| text.parse::<usize>().ok());
     // None stand for as many as there are processors.
     let builder = ThreadPoolBuilder::new().num_threads(asked.unwrap_or(0).min(MOST_THREADS));
+    let builder = builder.spawn_handler(|worker| {
+        // Python keeps a state for each thread that calls it. Without this outer call it would make one for each
+        // call of an algorithm and unmake it, at half of what the call costs.
+        let body = move || Python::attach(|py| py.detach(|| worker.run()));
+        thread::Builder::new().spawn(body).map(drop)
+    });
     let threads = Arc::new(builder.build().map_err(failed)?);
     // Whoever lets go of a pool waits for its threads.
     std::mem::forget(pool.replace(Pool { process, threads: threads.clone() }));

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
+import threading
 from typing import Any
 
 import brakelight as bl
@@ -398,3 +399,18 @@ def test_in_development_mode_the_host_is_held_to_the_contract() -> None:
         for mode in ([], ["-X", "dev"])
     )
     assert checked.stdout == plain.stdout and "mine+codel" in plain.stdout
+
+
+def test_what_a_thread_keeps_outlives_a_call() -> None:
+    # Context variables too, as those of decimal and NumPy, are of a thread.
+    kept = threading.local()
+    most = 0
+
+    class Counts(bl.Controller):
+        def on_ack(self, event: bl.controller.AckInfo) -> None:
+            nonlocal most
+            kept.calls = getattr(kept, "calls", 0) + 1
+            most = max(most, kept.calls)
+
+    bl.compare("step", Counts, duration="1s")
+    assert most > 1

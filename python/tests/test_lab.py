@@ -240,23 +240,32 @@ def test_an_interrupt_stops_a_long_run() -> None:
 
 
 def test_other_threads_of_python_go_on_meanwhile() -> None:
-    ticks = []
+    ticks = 0
     stop = threading.Event()
 
     def tick() -> None:
+        nonlocal ticks
         while not stop.is_set():
-            ticks.append(time.monotonic())
+            ticks += 1
             time.sleep(0.001)
 
+    def compare() -> int:
+        before = ticks
+        bl.compare("lte-driving", "abc,cubic", duration="20s")
+        return ticks - before
+
     thread = threading.Thread(target=tick)
+    interval = sys.getswitchinterval()
+    # No thread takes the GIL from another, so that none ticks unless the call lets go of it.
+    sys.setswitchinterval(1000)
     thread.start()
-    begin = time.monotonic()
-    bl.compare("lte-driving", "abc,cubic", duration="20s")
-    end = time.monotonic()
-    stop.set()
-    thread.join()
-    during = [at for at in ticks if begin < at < end]
-    assert max(later - earlier for earlier, later in zip(during, during[1:])) < (end - begin) / 2
+    try:
+        # On a busy machine a thread may get no processor during a call.
+        assert any(compare() > 20 for _ in range(20))
+    finally:
+        sys.setswitchinterval(interval)
+        stop.set()
+        thread.join()
 
 
 AXES = {"scheme": ["abc", "cubic"], "trace": ["step"], "duration": ["1s"], "rtt": ["20ms", "100ms"]}
