@@ -41,31 +41,38 @@ def run_with_limit(command: list[str], folder: Path, environment: dict[str, str]
     except OSError as error:
         return f"it does not start: {error}\n", 127
     RUNNING.add(process)
-    with process, contextlib.ExitStack() as stack:
-        stack.callback(RUNNING.discard, process)
-        begin = time.monotonic()
-        is_over = False
-        while True:
-            try:
-                printed = process.communicate(timeout=10)[0]
-                return printed.decode(errors="replace"), process.returncode
-            except subprocess.TimeoutExpired as error:
-                printed = error.output or b""
-            # What it started has ten seconds to end after it.
-            left = holders(process.stdout) if is_over else []
-            is_over = process.poll() is not None
-            if left:
-                why = f"it ended with {process.returncode} and left processes that hold its output"
-            elif time.monotonic() - begin > patience:
-                left = descendants(process.pid)
-                why = f"stopped after {patience:.0f} s"
-            else:
-                continue
-            told = "".join(map(threads_of, left))
-            send(signal.SIGKILL, left)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                printed = process.communicate(timeout=10)[0]
-            return f"{printed.decode(errors='replace')}\n{why}. What they did then:\n{told}", 124
+    try:
+        with process:
+            return wait_for(process, patience)
+    finally:
+        RUNNING.discard(process)
+
+
+def wait_for(process: subprocess.Popen[bytes], patience: float) -> tuple[str, int]:
+    """Waits for a command as `run_with_limit` says."""
+    begin = time.monotonic()
+    is_over = False
+    while True:
+        try:
+            printed = process.communicate(timeout=10)[0]
+            return printed.decode(errors="replace"), process.returncode
+        except subprocess.TimeoutExpired as error:
+            printed = error.output or b""
+        # What it started has ten seconds to end after it.
+        left = holders(process.stdout) if is_over else []
+        is_over = process.poll() is not None
+        if left:
+            why = f"it ended with {process.returncode} and left processes that hold its output"
+        elif time.monotonic() - begin > patience:
+            left = descendants(process.pid)
+            why = f"stopped after {patience:.0f} s"
+        else:
+            continue
+        told = "".join(map(threads_of, left))
+        send(signal.SIGKILL, left)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            printed = process.communicate(timeout=10)[0]
+        return f"{printed.decode(errors='replace')}\n{why}. What they did then:\n{told}", 124
 
 
 def holders(stream: IO[bytes] | None) -> list[int]:

@@ -152,7 +152,7 @@ def report(done: Done) -> None:
     """Prints what a job printed: all of it if it failed, else what it left out and its closing lines."""
     lines = done.output.splitlines()
     if done.status == 0:
-        lines = [line for line in lines if line.startswith(("test result:", "NOT RUN:", "not run:"))] or lines[-1:]
+        lines = done.left_out() + [line for line in lines if line.startswith("test result:")] or lines[-1:]
     say(f"-- {done.job.name}: {done.seconds:.1f} s{'' if done.status == 0 else f', FAILED with {done.status}'}")
     for line in lines:
         print(line, flush=True)

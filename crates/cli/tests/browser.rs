@@ -1,6 +1,6 @@
 //! The report in a real browser, at a desktop's and a phone's width: it draws, complains about nothing, stays
-//! within the screen, zooms, hides and shows, and axe-core finds it accessible. Pictures are kept in
-//! `target/tmp/` to be looked at.
+//! within the screen, zooms, hides and shows, and axe-core finds it accessible. The folder that
+//! `BRAKELIGHT_PICTURES` names gets pictures to look at.
 
 mod support;
 
@@ -17,6 +17,13 @@ fn browser() -> Option<Browser> {
         brakelight_testkit::skip("a browser", "there is no Chromium; scripts/setup test installs it");
     }
     Some(Browser::start(&program?, Path::new(env!("CARGO_TARGET_TMPDIR"))))
+}
+
+/// Leaves a picture of the page if someone wants to look at it.
+fn picture(browser: &mut Browser, name: &str) {
+    if let Some(folder) = std::env::var_os("BRAKELIGHT_PICTURES") {
+        browser.picture(&Path::new(&folder).join(format!("{name}.png")));
+    }
 }
 
 /// How many elements match.
@@ -116,7 +123,7 @@ fn a_comparison_draws_at_both_widths_without_a_complaint() {
         fits(&mut browser, name);
         let charts = "[...document.querySelectorAll('.chart .main-svg')].every(svg => svg.getBoundingClientRect().right <= innerWidth)";
         assert_eq!(browser.value(charts), json!(true), "{name}: a chart is wider than the screen");
-        browser.picture(&Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("report-{name}.png")));
+        picture(&mut browser, &format!("report-{name}"));
         is_accessible(&mut browser, name);
         assert_eq!(browser.complaints, [] as [String; 0], "{name}");
     }
@@ -168,7 +175,7 @@ fn every_scheme_fits_a_screen_a_phone_and_three_pages() {
         browser.value("document.getElementById('all-schemes').click()");
         assert_eq!(count(&mut browser, "#answer tbody tr"), schemes, "{name}");
         fits(&mut browser, name);
-        browser.picture(&Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("report-every-{name}.png")));
+        picture(&mut browser, &format!("report-every-{name}"));
         is_accessible(&mut browser, name);
     }
     let pages = browser.print(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("report-every.pdf"));
@@ -289,7 +296,7 @@ fn a_scenario_with_several_links_and_flows_draws_them_all() {
     assert_eq!(count(&mut browser, "#series .scatterlayer .trace"), 4 + 4);
     assert_eq!(browser.value("document.getElementById('scatter-section').hidden"), json!(true));
     assert_eq!(browser.complaints, [] as [String; 0]);
-    browser.picture(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("report-run.png"));
+    picture(&mut browser, "report-run");
 }
 
 #[test]
@@ -305,7 +312,7 @@ fn the_stability_map_draws_and_shows_a_point_over_time_when_pressed() {
         assert_eq!(count(&mut browser, "#series .scatterlayer .js-line"), 2, "{name}");
         assert_eq!(count(&mut browser, "#table tr"), 1 + 6, "{name}");
         fits(&mut browser, name);
-        browser.picture(&Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("stability-{name}.png")));
+        picture(&mut browser, &format!("stability-{name}"));
         // A choice shows another point.
         let facts = "document.getElementById('facts').textContent";
         let before = browser.value(facts);

@@ -19,7 +19,8 @@ use crate::probe::{self, Stall};
 /// If the 99th percentile of the lateness exceeds this, the run is unreliable.
 pub const LATE_P99: Duration = Duration::from_millis(1);
 
-/// One delivery later than this makes a run unreliable.
+/// One delivery later than this makes a run unreliable, and so does a longer wait of an ordinary thread for a
+/// processor.
 pub const LATE_MOST: Duration = Duration::from_millis(20);
 
 /// Flows of a direction that a row lists.
@@ -192,8 +193,7 @@ impl Directions {
         let (begin, end) = (Time::ZERO + self.measure_from, self.main().facts.ended);
         if let Some(waited) = probe::longest(&self.stalls, begin, end) {
             reasons.push(format!(
-                "an ordinary thread waited {waited} for a processor, and the programs may have too; the limit is {}",
-                probe::LONGEST
+                "an ordinary thread waited {waited} for a processor, and the programs may have too; the limit is {LATE_MOST}"
             ));
         }
         for direction in [&self.up, &self.down] {

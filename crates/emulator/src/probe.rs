@@ -14,13 +14,10 @@ use brakelight_core::time::{Duration, Time};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::clock::{Epoch, Stop};
+use crate::outcome::LATE_MOST;
 
 /// How long it sleeps each time, in milliseconds.
 const SLEEP_MS: u16 = 5;
-
-/// A wait for a processor that is longer than this is kept. It is as long as a delivery may be late
-/// ([`LATE_MOST`](crate::outcome::LATE_MOST)).
-pub const LONGEST: Duration = Duration::from_millis(20);
 
 /// A time in which an ordinary thread got no processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +47,7 @@ impl Probe {
         thread::Builder::new().name("probe".to_string()).spawn(move || watch(&stop, epoch, begun)).map(Probe)
     }
 
-    /// Waits for its end, and returns the stalls longer than [`LONGEST`], in order.
+    /// Waits for its end, and returns the stalls longer than [`LATE_MOST`], in order.
     pub fn end(self) -> Vec<Stall> {
         self.0.join().unwrap_or_default()
     }
@@ -65,7 +62,7 @@ fn watch(stop: &Stop, epoch: Epoch, begun: Time) -> Vec<Stall> {
         // An interrupted sleep is a short one.
         let is_set = matches!(poll(&mut flag, PollTimeout::from(SLEEP_MS)), Ok(1..));
         let now = epoch.now();
-        if now > due + LONGEST {
+        if now > due + LATE_MOST {
             stalls.push(Stall { from: due, to: now });
         }
         if is_set {
