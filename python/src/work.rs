@@ -105,8 +105,8 @@ pub fn pool(_: Python<'_>) -> PyResult<Arc<ThreadPool>> {
     // None stand for as many as there are processors.
     let builder = ThreadPoolBuilder::new().num_threads(asked.unwrap_or(0).min(MOST_THREADS));
     let builder = builder.spawn_handler(|worker| {
-        // Python keeps a state for each thread that calls it. Without this outer call it would make one for each
-        // call of an algorithm and unmake it, at half of what the call costs.
+        // Python has a state for each thread that calls it. Without this outer call it would make and unmake one
+        // with each call of an algorithm, which took five times as long as the call.
         let body = move || Python::attach(|py| py.detach(|| worker.run()));
         thread::Builder::new().spawn(body).map(drop)
     });

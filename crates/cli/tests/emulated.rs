@@ -348,8 +348,13 @@ fn a_command_takes_the_place_of_a_flow_and_is_stopped_at_the_end_of_the_run() {
     // below, says how much.
     let throughput = number(row, "/throughput_mbps");
     assert!((0.5..=4.2).contains(&throughput), "{row}");
-    assert!((number(&flows[0], "/throughput_mbps") / throughput - 1.0).abs() < 0.05, "{row}");
-    assert!((number(row, "/duration_s") - 2.0).abs() < 0.2, "{row}");
+    let duration = number(row, "/duration_s");
+    assert!((duration - 2.0).abs() < 0.2, "{row}");
+    // The flow's throughput is that of its own time, which begins late where Python is slow to start.
+    let began = number(&flows[0], "/application/started_s").max(1.0);
+    let active = number(&flows[0], "/application/ended_s") - began;
+    let own = number(&flows[0], "/throughput_mbps");
+    assert!((own * active / (throughput * duration) - 1.0).abs() < 0.05, "{row}");
     assert!((number(row, "/capacity_mbps") - 8.0).abs() < 0.1, "{row}");
     assert_eq!(number(row, "/dropped_packets"), 0.0, "{row}");
     assert!(number(row, "/one_way_delay_ms/p50") >= 10.0, "{row}");

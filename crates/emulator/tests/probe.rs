@@ -11,7 +11,10 @@ use brakelight_emulator::probe::{Probe, Stall};
 fn a_process_that_stands_still_is_seen() {
     let stop = Arc::new(Stop::new().unwrap());
     let probe = Probe::start(Epoch::start(), stop.clone()).unwrap();
-    let script = "kill -STOP $PPID; sleep 0.1; kill -CONT $PPID";
+    // On a busy machine a thread stops only when it has a processor.
+    let script = "kill -STOP $PPID
+        while grep -h ^State: /proc/$PPID/task/*/status | grep -qv stopped; do :; done
+        sleep 0.1; kill -CONT $PPID";
     assert!(Command::new("sh").args(["-c", script]).status().unwrap().success());
     stop.set();
     let stalls = probe.end();
