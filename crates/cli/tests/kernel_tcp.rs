@@ -194,8 +194,8 @@ impl Row {
         let sum = |document: &Value| counts(document).iter().sum::<u64>();
         let mut last = 0;
         loop {
-            // Lines of while the bytes were sent may still be waiting.
-            let routed = next_sample(lines);
+            // On a busy machine lines come faster than they are taken.
+            let routed: Value = serde_json::from_str(&lines.newest()).unwrap();
             let sent = self.heard(remote);
             assert!(begin.elapsed() < PATIENCE, "{sent:?}, {routed:?}");
             let Some(sent) = sent else { continue };

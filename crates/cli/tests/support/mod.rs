@@ -96,6 +96,12 @@ impl Lines {
     pub fn next(&self) -> String {
         self.0.recv_timeout(PATIENCE).unwrap_or_else(|error| panic!("no further line: {error}"))
     }
+
+    /// The newest that nobody has taken, or the next one. Fails as [`next`](Self::next) does.
+    pub fn newest(&self) -> String {
+        let next = self.next();
+        self.0.try_iter().last().unwrap_or(next)
+    }
 }
 
 /// Waits until a program ends. Fails if that takes longer than [`PATIENCE`].
