@@ -16,7 +16,7 @@ pub fn at_interrupt(act: impl FnOnce() + Send + 'static) {
 pub fn clean_up_on_interrupt() {
     // A second handler would be refused; there is none.
     let _ = ctrlc::set_handler(|| {
-        folder::clean_up();
+        let _given_up = folder::give_up();
         let act = AT_INTERRUPT.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(act) = act {
             act();

@@ -71,8 +71,7 @@ fn replace(path: &Path, contents: &[u8], on_removed: &mut dyn FnMut(&Path)) -> i
     folder::clear_abandoned(place, &name.to_string_lossy(), on_removed);
     let staging = path.with_file_name(folder::partial(&name.to_string_lossy()));
     let before = fs::metadata(path).ok().map(|metadata| metadata.permissions());
-    folder::making_file(&staging);
-    let written = File::create_new(&staging).and_then(|mut file| {
+    let written = folder::begin_file(&staging).and_then(|mut file| {
         let _hold = Hold::on(&staging);
         file.write_all(contents)?;
         before.map_or(Ok(()), |permissions| file.set_permissions(permissions))?;

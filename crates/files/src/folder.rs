@@ -1,16 +1,17 @@
 //! An output folder. Files are written beside it and moved into place once all of them are
 //! complete; a run that fails or is interrupted leaves nothing behind.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::error::Error;
 use crate::system::{self, AsInvoker, Hold, Janitor};
 
-/// What an interrupt has to clean up.
+/// What an interrupt has to clean up. Whoever makes a part of it holds the lock: what came while the rest is
+/// removed would stay.
 static IN_THE_MAKING: Mutex<Option<Making>> = Mutex::new(None);
 
 /// The process that removes what is in the making if this one is killed.
@@ -66,9 +67,9 @@ impl Folder {
         }
         let staging = place.join(partial(&name));
         let contents = staging.join("contents");
-        making(Making::Folder(staging.clone(), Vec::clone(&made)));
         let mut folder =
             Folder { target: absolute.clone(), staging, contents, made, hold: None, kept: false };
+        let _begun = begin(Making::Folder(folder.staging.clone(), folder.made.clone()));
         if !folder.made.is_empty() {
             fs::create_dir_all(place).map_err(refuse)?;
         }
@@ -81,24 +82,27 @@ impl Folder {
 
     /// Writes a file; `name` may hold folders of its own.
     pub fn write(&self, name: &str, contents: impl AsRef<[u8]>) -> Result<(), Error> {
-        let path = self.path(name)?;
         let _user = AsInvoker::begin();
-        fs::write(path, contents).map_err(|error| refuse(&self.target, error))
+        let _going_on = lock();
+        let path = self.contents.join(name);
+        make_parent(&path)
+            .and_then(|()| fs::write(path, contents))
+            .map_err(|error| refuse(&self.target, error))
     }
 
     /// Returns where to write a file of that name.
     pub fn path(&self, name: &str) -> Result<PathBuf, Error> {
         let _user = AsInvoker::begin();
+        let _going_on = lock();
         let path = self.contents.join(name);
-        if let Some(parent) = path.parent() {
-            fs::create_dir_all(parent).map_err(|error| refuse(&self.target, error))?;
-        }
+        make_parent(&path).map_err(|error| refuse(&self.target, error))?;
         Ok(path)
     }
 
     /// Moves everything into place and says where that is.
     pub fn keep(mut self) -> Result<PathBuf, Error> {
         let _user = AsInvoker::begin();
+        let mut in_the_making = lock();
         let moved = sync(&self.contents).and_then(|()| {
             if self.target.is_dir() {
                 may_replace(&self.contents, &self.target)?;
@@ -112,8 +116,9 @@ impl Folder {
             .map_err(|error| refuse(&self.target, error))?;
         self.kept = true;
         self.hold = None;
-        *lock() = None;
+        *in_the_making = None;
         nothing_in_the_making();
+        drop(in_the_making);
         Ok(self.target.clone())
     }
 }
@@ -169,9 +174,10 @@ pub(crate) fn clear_abandoned(place: &Path, name: &str, on_removed: &mut dyn FnM
     }
 }
 
-/// From now on an interrupt or a kill removes the file at `path` too, until [`clean_up`].
-pub(crate) fn making_file(path: &Path) {
-    making(Making::File(path.to_path_buf()));
+/// Makes a file. From now on an interrupt or a kill removes it, until [`clean_up`].
+pub(crate) fn begin_file(path: &Path) -> io::Result<File> {
+    let _begun = begin(Making::File(path.to_path_buf()));
+    File::create_new(path)
 }
 
 /// Starts the process that removes what is in the making if this one is killed. Must be called before other
@@ -180,7 +186,10 @@ pub fn start_janitor() {
     *janitor() = Janitor::start().ok();
 }
 
-fn making(what: Making) {
+/// From now on an interrupt or a kill removes this, until [`clean_up`]: to be made while the caller keeps what
+/// is returned.
+fn begin(what: Making) -> MutexGuard<'static, Option<Making>> {
+    let mut in_the_making = lock();
     if let Some(janitor) = janitor().as_mut() {
         let told = match &what {
             Making::Folder(folder, made) => janitor.tell(folder, made),
@@ -189,7 +198,8 @@ fn making(what: Making) {
         // A janitor that was killed removes nothing; the next run will.
         drop(told);
     }
-    *lock() = Some(what);
+    *in_the_making = Some(what);
+    in_the_making
 }
 
 fn nothing_in_the_making() {
@@ -198,26 +208,52 @@ fn nothing_in_the_making() {
     }
 }
 
-fn janitor() -> std::sync::MutexGuard<'static, Option<Janitor>> {
-    JANITOR.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+fn janitor() -> MutexGuard<'static, Option<Janitor>> {
+    JANITOR.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Removes what is in the making, if something is. An interrupt calls it too.
-pub fn clean_up() {
-    match lock().take() {
-        Some(Making::Folder(folder, made)) => system::remove(&folder, &made),
-        Some(Making::File(file)) => {
+/// Removes what is in the making, if something is.
+pub(crate) fn clean_up() {
+    if let Some(what) = lock().take() {
+        remove(&what);
+        nothing_in_the_making();
+    }
+}
+
+/// Removes what is in the making, if something is, before the process ends. Whoever would make more of it waits
+/// as long as the caller keeps what is returned. What others write there meanwhile the janitor removes.
+pub fn give_up() -> GivenUp {
+    let mut in_the_making = lock();
+    if let Some(what) = in_the_making.take() {
+        remove(&what);
+    }
+    GivenUp { _lock: in_the_making }
+}
+
+/// That nothing more is made, as long as it lives.
+#[derive(Debug)]
+#[must_use]
+pub struct GivenUp {
+    _lock: MutexGuard<'static, Option<Making>>,
+}
+
+fn remove(what: &Making) {
+    match what {
+        Making::Folder(folder, made) => system::remove(folder, made),
+        Making::File(file) => {
             let _user = AsInvoker::begin();
             // Nothing can be done about what will not go.
             let _ = fs::remove_file(file);
         }
-        None => return,
     }
-    nothing_in_the_making();
 }
 
-fn lock() -> std::sync::MutexGuard<'static, Option<Making>> {
-    IN_THE_MAKING.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+fn lock() -> MutexGuard<'static, Option<Making>> {
+    IN_THE_MAKING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn make_parent(path: &Path) -> io::Result<()> {
+    path.parent().map_or(Ok(()), fs::create_dir_all)
 }
 
 /// Has the system write every file below `folder` to the disk: a name must not lead to a file whose contents
@@ -279,6 +315,7 @@ fn refuse(target: &Path, error: io::Error) -> Error {
 #[cfg(all(test, unix))]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     use super::*;
     use crate::file::Destination;
@@ -354,6 +391,31 @@ mod tests {
         fs::create_dir(scratch.join("usual")).unwrap();
         let mode = |path: &Path| path.metadata().unwrap().permissions().mode();
         assert_eq!(mode(&place), mode(&scratch.join("usual")));
+
+        // Given up in the middle of the work, as by an interrupt: nothing comes back.
+        let folder = Folder::create(&scratch.join("y/z"), &mut nothing).unwrap();
+        let (working, stop) = (AtomicBool::new(false), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for number in 0.. {
+                    let _ = folder.path(&format!("{number}/file"));
+                    working.store(true, Ordering::Relaxed);
+                    if stop.load(Ordering::Relaxed) {
+                        break;
+                    }
+                }
+            });
+            while !working.load(Ordering::Relaxed) {
+                std::thread::yield_now();
+            }
+            let given_up = give_up();
+            let at_once = scratch.join("y").exists();
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            let later = scratch.join("y").exists();
+            stop.store(true, Ordering::Relaxed);
+            drop(given_up);
+            assert!(!at_once && !later, "at once: {at_once}, later: {later}");
+        });
 
         // A file in the way.
         let failure = Folder::create(&target.join("mine.txt/below"), &mut nothing).unwrap_err();
