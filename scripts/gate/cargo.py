@@ -16,7 +16,7 @@ from .ledger import Failure, say
 HEAVY_FEATURES = ("onnx", "s2n", "stacks", "stacks-c")
 # Test programs that share the kernel's devices and namespaces, or look for what others leave there.
 KERNEL = {
-    "brakelight-cli": ("emulate", "emulated", "guides", "inputs", "kernel_tcp", "kills", "sch_abc"),
+    "brakelight-cli": ("emulate", "emulated", "guides", "inputs", "kernel_tcp", "kills", "sch_abc", "shaper"),
     "brakelight-emulator": ("brakelight_emulator", "devices", "emulation", "measure"),
     "brakelight-tcp": ("brakelight_tcp",),
 }

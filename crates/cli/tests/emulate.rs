@@ -98,15 +98,17 @@ fn a_flow_that_its_window_limits_is_named_with_what_to_do() {
         );
         let said = text(&output.stderr);
         assert_eq!(output.status.code(), Some(0), "{said}");
-        said.lines().filter(|line| line.contains("not by the path")).map(str::to_string).collect::<Vec<_>>()
+        let lines = said.lines().filter(|line| line.contains("not by the path"));
+        // A receiver that gets no processor does read late.
+        (lines.map(str::to_string).collect::<Vec<_>>(), said.contains("unreliable: "))
     };
     // A window of 64 KB carries 5 Mbit/s at 100 ms.
-    let limited = warned("iperf3 -c $BRAKELIGHT_HOST -t 3 -w 32K >/dev/null");
+    let (limited, _) = warned("iperf3 -c $BRAKELIGHT_HOST -t 3 -w 32K >/dev/null");
     let [line] = &limited[..] else { panic!("{limited:?}") };
     assert!(line.starts_with("note: ") && line.contains(":5201: limited by its "), "{line}");
     assert!(line.contains(" % of the ") && line.contains("program"), "{line}");
-    let free = warned("iperf3 -c $BRAKELIGHT_HOST -t 3 >/dev/null");
-    assert!(free.is_empty(), "{free:?}");
+    let (free, is_unreliable) = warned("iperf3 -c $BRAKELIGHT_HOST -t 3 >/dev/null");
+    assert!(free.is_empty() || is_unreliable, "{free:?}");
 }
 
 #[test]
@@ -127,7 +129,9 @@ fn standard_streams_and_the_exit_code_are_the_commands() {
     assert_eq!(output.stdout, b"in\0and out\n");
     assert_eq!(output.status.code(), Some(42));
     let said = text(&output.stderr);
-    assert!(said.starts_with("to error\nemulated: ") && said.lines().count() == 2, "{said}");
+    // A busy machine is said, too.
+    let lines = said.lines().filter(|line| !line.starts_with("unreliable: ")).count();
+    assert!(said.starts_with("to error\nemulated: ") && lines == 2, "{said}");
     world.nothing_is_left(&Namespaces::default());
 }
 

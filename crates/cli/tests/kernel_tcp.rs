@@ -103,11 +103,8 @@ impl Row {
 }
 
 impl Row {
-    /// Sends that many bytes from the first to the last end, at `address`; the connection stays open after
-    /// the last byte. Returns the remote end as `tcp watch` shows it.
-    fn send(&mut self, above: u32, address: &str, bytes: u64) -> String {
-        let port = above + std::process::id() % 10_000;
-        let v6 = address.contains(':');
+    /// Starts a receiver at the last end, and waits until it listens.
+    fn listen(&mut self, v6: bool, port: u32) {
         let listener = if v6 { "TCP6-LISTEN" } else { "TCP4-LISTEN" };
         let listener = self.within(2, "socat", &["-u", &format!("{listener}:{port},reuseaddr"), "/dev/null"]);
         self.start(listener);
@@ -119,6 +116,14 @@ impl Row {
         while !listens() {
             assert!(begin.elapsed() < PATIENCE, "nobody listens");
         }
+    }
+
+    /// Sends that many bytes from the first to the last end, at `address`; the connection stays open after
+    /// the last byte. Returns the remote end as `tcp watch` shows it.
+    fn send(&mut self, above: u32, address: &str, bytes: u64) -> String {
+        let port = above + std::process::id() % 10_000;
+        let v6 = address.contains(':');
+        self.listen(v6, port);
         // After the last byte a few more trickle, until the row is taken down: not every ACK has room or
         // reason for the counts, so only one that comes later is sure to say all of them.
         let send = format!(
@@ -148,9 +153,9 @@ fn counts(document: &Value) -> [u64; 3] {
     ["accelerate_bytes", "brake_bytes", "ce_bytes"].map(|kind| document[kind].as_u64().unwrap())
 }
 
-/// The next line of the router's statistics.
-fn next_sample(lines: &Lines) -> Value {
-    serde_json::from_str(&lines.next()).unwrap()
+/// A line of the router's statistics.
+fn sample(line: &str) -> Value {
+    serde_json::from_str(line).unwrap()
 }
 
 impl Row {
@@ -195,7 +200,7 @@ impl Row {
         let mut last = 0;
         loop {
             // On a busy machine lines come faster than they are taken.
-            let routed: Value = serde_json::from_str(&lines.newest()).unwrap();
+            let routed = sample(&lines.newest());
             let sent = self.heard(remote);
             assert!(begin.elapsed() < PATIENCE, "{sent:?}, {routed:?}");
             let Some(sent) = sent else { continue };
@@ -239,7 +244,7 @@ fn a_sender_hears_of_every_byte_what_the_router_said_whatever_the_path_loses() {
     command.args(["--target", "5ms", "--interval", "300ms", "--format", "json"]).stderr(Stdio::null());
     let attached = row.start(command);
     let lines = Lines::of(row.running[attached].stdout.take().unwrap());
-    next_sample(&lines);
+    sample(&lines.next());
 
     row.load(0, &["--dev", "va"]);
     row.load(2, &["--receiver"]);
@@ -309,7 +314,7 @@ fn a_shaper_that_stands_already_serves_the_router_in_both_versions_of_ip() {
     command.args(["--target", "5ms", "--interval", "300ms", "--format", "json"]).stderr(Stdio::null());
     let attached = row.start(command);
     let lines = Lines::of(row.running[attached].stdout.take().unwrap());
-    next_sample(&lines);
+    sample(&lines.next());
     row.load(0, &["--dev", "va"]);
     row.load(2, &["--receiver"]);
     let mut before = [0; 3];
@@ -339,7 +344,7 @@ impl Row {
         command.args(["--variant", variant, "--interval", "300ms", "--format", "json"]).stderr(Stdio::null());
         let attached = self.start(command);
         let lines = Lines::of(self.running[attached].stdout.take().unwrap());
-        next_sample(&lines);
+        sample(&lines.next());
         lines
     }
 
@@ -347,7 +352,7 @@ impl Row {
     fn send_later(&mut self, command: &[&str]) {
         let program = env!("CARGO_BIN_EXE_brakelight");
         let mut sender = self.within(0, program, &["emulate", "--nat", "--delay", "20ms", "--"]);
-        sender.args(command).stderr(Stdio::null()).env_remove("SUDO_UID");
+        sender.args(command).env_remove("SUDO_UID");
         self.start(sender);
     }
 }
@@ -357,7 +362,7 @@ fn until_fifteen(lines: &Lines, right: impl Fn(&VecDeque<Value>) -> Result<(), S
     let begin = Instant::now();
     let mut samples = VecDeque::new();
     loop {
-        samples.push_back(next_sample(lines));
+        samples.push_back(sample(&lines.next()));
         if samples.len() < 15 {
             continue;
         }
@@ -384,17 +389,16 @@ fn the_rule_that_tunes_itself_finds_the_loop_s_delay_and_lets_little_wait() {
         brakelight_testkit::skip("kernel: the self-tuning rule in the eBPF router", reason);
         return;
     }
-    const PORT: u16 = 5201;
+    const PORT: u32 = 5201;
     let mut row = Row::new();
     let program = env!("CARGO_BIN_EXE_brakelight");
     let lines = row.routed("adaptive");
     row.load(2, &["--receiver"]);
-    let listener = row.within(2, "socat", &["-u", &format!("TCP4-LISTEN:{PORT},reuseaddr"), "/dev/null"]);
-    row.start(listener);
+    row.listen(false, PORT);
     let name = format!("{}0", row.id);
     let send = format!(
         "{program} tcp load --dev brakelight0 --unrestricted --quiet --name {name} & \
-         until sysctl -qw net.ipv4.tcp_congestion_control={name} 2>/dev/null; do sleep 0.1; done; \
+         until sysctl -qw net.ipv4.tcp_congestion_control={name} 2>/dev/null; do kill -0 $! || exit; sleep 0.1; done; \
          exec 3<>/dev/tcp/10.77.2.2/{PORT}; exec cat /dev/zero >&3"
     );
     row.send_later(&["bash", "-c", &send]);

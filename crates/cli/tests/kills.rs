@@ -168,7 +168,12 @@ impl Network {
                 ),
             ])
             .output();
-        made.is_ok_and(|output| output.status.success()).then_some(network)
+        if !made.is_ok_and(|output| output.status.success()) {
+            return None;
+        }
+        // Each end sees the other a moment later.
+        eventually("an end does not see the other", || !network.state().contains("NO-CARRIER"));
+        Some(network)
     }
 
     fn command(&self, program: &str, arguments: &[&str]) -> Command {
