@@ -15,6 +15,15 @@ from typing import IO
 RUNNING: set[subprocess.Popen[bytes]] = set()
 
 
+def take_interrupts() -> None:
+    """Has an interrupt, or whoever ends this program, raise `KeyboardInterrupt` in its main thread.
+
+    Where a program runs in the background, interrupts are ignored, and what it starts would ignore them, too.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
 def interrupt_all() -> None:
     """Interrupts all that `run_with_limit` runs, in whatever threads, as a terminal would."""
     for process in list(RUNNING):

@@ -18,6 +18,11 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
+def says_not_run(line: str) -> bool:
+    """Whether a line of output, or the note of a step, says that something could not run: it has not passed then."""
+    return line.startswith(("NOT RUN:", "not run:"))
+
+
 def run(command: list[Any], **options: Any) -> None:
     """Runs a command. Raises `Failure` if it does not exit with 0."""
     done = subprocess.run([str(word) for word in command], check=False, **options)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from .hangs import interrupt_all, run_with_limit
-from .ledger import Failure, say
+from .ledger import Failure, say, says_not_run
 
 # Seconds after which a job hangs: four times what the longest takes on a loaded machine.
 PATIENCE = 1200.0
@@ -76,7 +76,7 @@ class Done:
 
     def left_out(self) -> list[str]:
         """What it says that it did not run."""
-        return [line for line in self.output.splitlines() if line.startswith(("NOT RUN:", "not run:"))]
+        return [line for line in self.output.splitlines() if says_not_run(line)]
 
     def counts(self) -> tuple[int, int, int]:
         """Tests passed, failed, ignored."""
