@@ -185,14 +185,18 @@ s=socket.socket(); s.bind((\"\",8)); s.listen(); signal.pause()'";
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
 
     // A refused datagram comes back as an error.
-    let client = "import os,socket
-s=socket.socket(socket.AF_INET,socket.SOCK_DGRAM); s.connect((os.environ['BRAKELIGHT_HOST'],7)); s.send(b'x'); s.settimeout(0.5)
+    let client = |patience: &str| {
+        format!(
+            "import os,socket
+s=socket.socket(socket.AF_INET,socket.SOCK_DGRAM); s.connect((os.environ['BRAKELIGHT_HOST'],7)); s.send(b'x'); s.settimeout({patience})
 try: s.recv(1)
-except TimeoutError: pass";
+except TimeoutError: pass"
+        )
+    };
     let udp = server("SOCK_DGRAM", "");
-    let output = world.run(&[], &["--server", &udp, "--", "python3", "-c", client]);
+    let output = world.run(&[], &["--server", &udp, "--", "python3", "-c", &client("0.5")]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    let output = world.run(&[], &["--", "python3", "-c", client]);
+    let output = world.run(&[], &["--", "python3", "-c", &client("30")]);
     assert_eq!(output.status.code(), Some(1), "nobody listens: {}", text(&output.stderr));
 
     let output = world.run(&[], &["--server", "exit 3", "--", "echo", "not run"]);

@@ -167,7 +167,7 @@ fn over(traffic: &str) -> String {
 /// millisecond or two. The bounds hold where others keep it busy, and would not hold for an application that
 /// stands still, hears nothing of the other end, or has another clock: a delay may be 50 % and 100 ms longer,
 /// or 15 % and 1 ms shorter, a count or a rate 40 % lower or 30 % higher, and a share differ by 10 in a
-/// hundred.
+/// hundred. They hold for runs that do not call themselves unreliable.
 #[test]
 fn every_application_does_on_the_emulator_as_in_simulation() {
     let scratch = Scratch::new("emulated-applications");
@@ -203,9 +203,10 @@ fn every_application_does_on_the_emulator_as_in_simulation() {
             let line = format!("run a.toml --host quinn --format json{more}");
             let output = scratch.brakelight(&line.split(' ').collect::<Vec<_>>());
             let document: Value = serde_json::from_str(&ok(&output)).unwrap();
-            document["runs"][0]["flows"][0].clone()
+            let row = &document["runs"][0];
+            (row["flows"][0].clone(), row["unreliable"] == true)
         };
-        let (simulated, emulated) = (run(""), run(" --on emulator"));
+        let ((simulated, _), (emulated, is_unreliable)) = (run(""), run(" --on emulator"));
         let keys = |flow: &Value| -> Vec<String> {
             flow["application"].as_object().into_iter().flat_map(|values| values.keys().cloned()).collect()
         };
@@ -213,6 +214,11 @@ fn every_application_does_on_the_emulator_as_in_simulation() {
         expected.extend(["ended_s".to_string(), "started_s".to_string()]);
         expected.sort();
         assert_eq!(keys(&emulated), expected, "{traffic}");
+        // Applications that get no processor are late.
+        if is_unreliable {
+            eprintln!("not compared, the run is unreliable: {traffic}");
+            continue;
+        }
         let paths = names.iter().map(|name| format!("/application/{name}"));
         for path in paths.chain(["/goodput_mbps".to_string()]) {
             let [simulated, emulated] = [&simulated, &emulated].map(|flow| number(flow, &path));

@@ -93,11 +93,13 @@ impl Row {
         loop {
             let mut choose =
                 self.within(end, "sysctl", &["-qw", &format!("net.ipv4.tcp_congestion_control={name}")]);
-            if choose.stderr(Stdio::null()).status().unwrap().success() {
+            let chosen = choose.output().unwrap();
+            if chosen.status.success() {
                 return;
             }
             assert!(self.running[child].try_wait().unwrap().is_none(), "{name} cannot be registered");
-            assert!(begin.elapsed() < PATIENCE, "{name} never came");
+            let said = String::from_utf8_lossy(&chosen.stderr);
+            assert!(begin.elapsed() < PATIENCE, "{name} never came: {said}");
         }
     }
 }

@@ -186,8 +186,8 @@ pub fn start_janitor() {
     *janitor() = Janitor::start().ok();
 }
 
-/// From now on an interrupt or a kill removes this, until [`clean_up`]: to be made while the caller keeps what
-/// is returned.
+/// From now on an interrupt or a kill removes this, until [`clean_up`]: to be made while the caller keeps
+/// what is returned.
 fn begin(what: Making) -> MutexGuard<'static, Option<Making>> {
     let mut in_the_making = lock();
     if let Some(janitor) = janitor().as_mut() {
@@ -220,8 +220,8 @@ pub(crate) fn clean_up() {
     }
 }
 
-/// Removes what is in the making, if something is, before the process ends. Whoever would make more of it waits
-/// as long as the caller keeps what is returned. What others write there meanwhile the janitor removes.
+/// Removes what is in the making, if something is, before the process ends. Whoever would make more of it
+/// waits as long as the caller keeps what is returned. What others write there meanwhile the janitor removes.
 pub fn give_up() -> GivenUp {
     let mut in_the_making = lock();
     if let Some(what) = in_the_making.take() {
