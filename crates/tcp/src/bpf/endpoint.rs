@@ -1,5 +1,6 @@
 //! The endpoints: ABC's controller, stamp, option and receiver, or delay control.
 
+use std::hash::{BuildHasher, RandomState};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
@@ -291,9 +292,11 @@ pub(super) fn takes_accecn_flag() -> bool {
     doctor::has_accecn() && try_flags(NEEDS_ECN | NEEDS_ACCECN).is_ok()
 }
 
-/// Registers the receiver's Reno with those flags for a moment.
+/// Registers the receiver's Reno with those flags for a moment, under a name that is nobody else's: names are
+/// the whole kernel's, and two processes may have one number in two namespaces.
 fn try_flags(flags: u32) -> Result<(), Error> {
-    load_receiver(Some(&format!("probe{}", std::process::id())), |_| flags).map(drop)
+    let number = RandomState::new().hash_one(flags) as u32;
+    load_receiver(Some(&format!("probe{number:08x}")), |_| flags).map(drop)
 }
 
 /// Marks accelerate on what leaves by a device, for the connections in `maps`; without maps for none.
@@ -347,4 +350,21 @@ fn load_option(settings: &Load, maps: Option<&ConnectionMaps>) -> Result<[(Strin
 fn open_cgroup(path: &PathBuf) -> Result<std::fs::File, Error> {
     std::fs::File::open(path)
         .map_err(|error| Error::kernel(format!("opening the cgroup {}", path.display()), error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_another_process_took_hides_no_feature() {
+        if let Err(error) = try_flags(NEEDS_ECN) {
+            brakelight_testkit::skip("kernel: names of congestion controls", error);
+            return;
+        }
+        let before = takes_accecn_flag();
+        let name = format!("probe{}", std::process::id());
+        let _taken = load_receiver(Some(&name), |_| NEEDS_ECN).unwrap();
+        assert_eq!(takes_accecn_flag(), before);
+    }
 }
