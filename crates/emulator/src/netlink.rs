@@ -23,8 +23,8 @@ use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_sys::protocols::NETLINK_ROUTE;
 use netlink_sys::{Socket, SocketAddr};
 
-/// Far longer than the kernel takes to see that a device is connected.
-const CONNECTED_WITHIN: Duration = Duration::from_secs(10);
+/// Far longer than the kernel takes, on whatever machine, for what it does after it has answered.
+const DONE_WITHIN: Duration = Duration::from_secs(60);
 
 /// A range of addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +40,8 @@ pub(crate) struct Prefix {
 pub(crate) struct Route {
     /// Where it leads.
     pub(crate) to: Prefix,
+    /// Whether it leads to this namespace itself.
+    pub(crate) is_local: bool,
     /// Whether a router's advertisement made it, which the kernel forgets when forwarding is switched on.
     pub(crate) advertised: bool,
 }
@@ -74,25 +76,30 @@ impl Netlink {
     /// the other is, but the kernel gives it a queue later, in its link watch (net/core/link_watch.c,
     /// `linkwatch_do_dev`). Until then each packet is lost, and nobody is told.
     pub(crate) fn wait_until_connected(&mut self, index: u32) -> io::Result<()> {
-        let asked = Instant::now();
-        loop {
+        self.wait_until("connect the pair of devices", |netlink| {
             let mut message = LinkMessage::default();
             message.header.index = index;
-            self.send(RouteNetlinkMessage::GetLink(message), NLM_F_REQUEST | NLM_F_ACK)?;
-            let connected = self.answers()?.into_iter().any(|answer| match answer {
+            netlink.send(RouteNetlinkMessage::GetLink(message), NLM_F_REQUEST | NLM_F_ACK)?;
+            Ok(netlink.answers()?.into_iter().any(|answer| match answer {
                 RouteNetlinkMessage::NewLink(link) => {
                     link.attributes.contains(&LinkAttribute::OperState(State::Up))
                 }
                 _ => false,
-            });
-            if connected {
-                return Ok(());
-            }
-            if asked.elapsed() > CONNECTED_WITHIN {
-                return Err(io::ErrorKind::TimedOut.into());
+            }))
+        })
+    }
+
+    /// Waits for `what` the kernel does after it has answered.
+    fn wait_until(&mut self, what: &str, is_done: impl Fn(&mut Self) -> io::Result<bool>) -> io::Result<()> {
+        let asked = Instant::now();
+        while !is_done(self)? {
+            if asked.elapsed() > DONE_WITHIN {
+                let why = format!("the kernel did not {what} within {} s", DONE_WITHIN.as_secs());
+                return Err(io::Error::new(io::ErrorKind::TimedOut, why));
             }
             thread::sleep(Duration::from_millis(1));
         }
+        Ok(())
     }
 
     /// Makes a pair of virtual Ethernet devices, one here and one in another namespace, with one hardware
@@ -131,7 +138,12 @@ impl Netlink {
         self.change(RouteNetlinkMessage::SetLink(message), 0)
     }
 
-    /// Gives an interface an address, at once and without asking whether somebody else has it.
+    /// Gives an interface an address, without asking whether somebody else has it. Returns once the kernel
+    /// has a local route to it.
+    ///
+    /// The local route of an IPv6 address comes later, from a work item that waits for its turn to change the
+    /// network (net/ipv6/addrconf.c, `addrconf_dad_work`). Until then each packet to the address is lost, and
+    /// nobody is told.
     pub(crate) fn add_address(&mut self, index: u32, prefix: Prefix) -> io::Result<()> {
         let mut message = AddressMessage::default();
         message.header.family = family(prefix.address);
@@ -143,7 +155,11 @@ impl Netlink {
             message.header.flags = AddressHeaderFlags::Nodad;
             message.attributes.push(AddressAttribute::Flags(AddressFlags::Nodad));
         }
-        self.change(RouteNetlinkMessage::NewAddress(message), NLM_F_CREATE | NLM_F_EXCL)
+        self.change(RouteNetlinkMessage::NewAddress(message), NLM_F_CREATE | NLM_F_EXCL)?;
+        self.wait_until(&format!("add a local route to {}", prefix.address), |netlink| {
+            let routes = netlink.routes()?;
+            Ok(routes.iter().any(|route| route.is_local && route.to.address == prefix.address))
+        })
     }
 
     /// Sends everything that has no better route through an interface.
@@ -183,6 +199,7 @@ impl Netlink {
                     address: destination(&message),
                     length: message.header.destination_prefix_length,
                 },
+                is_local: message.header.kind == RouteType::Local,
                 advertised: message.header.protocol == RouteProtocol::Ra,
             }),
             _ => None,
@@ -258,4 +275,34 @@ fn destination(message: &RouteMessage) -> IpAddr {
         AddressFamily::Inet6 => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
         _ => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+
+    use nix::sched::{CloneFlags, unshare};
+
+    use super::*;
+
+    #[test]
+    fn what_is_sent_to_a_new_address_arrives() {
+        let run = || {
+            if unshare(CloneFlags::CLONE_NEWNET).is_err() {
+                brakelight_testkit::skip("network: a new address", "it needs the right to make namespaces");
+                return;
+            }
+            let mut netlink = Netlink::open().unwrap();
+            netlink.set_up(1, None).unwrap();
+            for last in 1..=100 {
+                let address = IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, last));
+                netlink.add_address(1, Prefix { address, length: 64 }).unwrap();
+                let socket = UdpSocket::bind((address, 0)).unwrap();
+                socket.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+                socket.send_to(b"the first", socket.local_addr().unwrap()).unwrap();
+                assert!(socket.recv(&mut [0; 16]).is_ok(), "what was sent to {address} was lost");
+            }
+        };
+        thread::scope(|scope| scope.spawn(run).join()).unwrap();
+    }
 }

@@ -145,6 +145,12 @@ pub const REAL_TIME: &[RealTime] = &[
         bound: "its own, told by the test",
     },
     RealTime {
+        file: "crates/emulator/src/netlink.rs",
+        tests: &["what_is_sent_to_a_new_address_arrives"],
+        waits_for: "a datagram over the loopback interface",
+        bound: "60 s for a route, and 2 s for a datagram that is there already",
+    },
+    RealTime {
         file: "crates/emulator/src/veth.rs",
         tests: &["the_first_frame_arrives"],
         waits_for: "frames through a pair of devices",
