@@ -7,6 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::path::PathBuf;
 
 use brakelight_emulator::inherited;
+use brakelight_emulator::outcome::LATE_MOST;
 use brakelight_lab::{hosted, input, quinn};
 use brakelight_quic::driver::measured::{self, FlowPlan};
 use brakelight_registry::Registry;
@@ -55,7 +56,7 @@ pub fn execute(registry: &Registry, arguments: &Arguments) -> Result<(), Failure
         FlowPlan::of(name, quinn::settings(&config), config.mss, receiver)
     };
     let flows = configs.into_iter().zip(receivers).map(plan).collect();
-    let (run, series) = measured::run(&scenario, flows, IpAddr::V4(far)).map_err(Failure::run)?;
+    let (run, series) = measured::run(&scenario, flows, IpAddr::V4(far), LATE_MOST).map_err(Failure::run)?;
     let write = |path: &PathBuf, json: serde_json::Result<String>| {
         let written = json.map_err(Failure::run).map(|json| std::fs::write(path, json))?;
         written.map_err(|error| Failure::run(format!("{}: {error}", path.display())))

@@ -9,6 +9,7 @@ use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
 use std::thread;
 use std::time::Instant;
 
@@ -90,19 +91,39 @@ pub enum Error {
 
 /// Runs `flows` side by side until `scenario` ends; they are its flows, in their order. The sending ends have
 /// sockets of their own here; the receiving ends' sockets are reached at `far`. Returns the row of the run
-/// with its flows, and their time series, which are empty unless the scenario records series.
-pub fn run(scenario: &Scenario, flows: Vec<FlowPlan>, far: IpAddr) -> Result<(Run, Series), Error> {
-    let (base, failed) = (Instant::now(), AtomicBool::new(false));
+/// with its flows, and their time series, which are empty unless the scenario records series. The run is
+/// unreliable if a flow ran later than `late_most` in the measured interval.
+pub fn run(
+    scenario: &Scenario,
+    flows: Vec<FlowPlan>,
+    far: IpAddr,
+    late_most: Duration,
+) -> Result<(Run, Series), Error> {
+    let failed = AtomicBool::new(false);
     let done = thread::scope(|scope| {
-        let mut threads = Vec::new();
+        let (mut threads, mut starts) = (Vec::new(), Vec::new());
+        let (opening, opened) = mpsc::channel::<()>();
         for plan in flows {
-            let (name, failed) = (plan.name.clone(), &failed);
+            let (name, failed, opening) = (plan.name.clone(), &failed, opening.clone());
+            let (start, started) = mpsc::channel();
+            let base = move || {
+                drop(opening);
+                started.recv().map_err(|_| io::Error::other("another flow could not be started"))
+            };
             let one = move || {
                 let done = Flow::open(plan, far, base).and_then(|flow| flow.run(scenario, failed));
                 failed.fetch_or(done.is_err(), Ordering::Relaxed);
                 done
             };
             threads.push((name, thread::Builder::new().spawn_scoped(scope, one)?));
+            starts.push(start);
+        }
+        drop(opening);
+        // Ends once every flow is open, or could not be opened. They begin together then, whatever that took.
+        let _ = opened.recv();
+        let base = Instant::now();
+        for start in starts {
+            let _ = start.send(base);
         }
         let ended = threads.into_iter().map(|(name, thread)| match thread.join() {
             Ok(done) => done.map_err(|source| Error::Flow { name, source }),
@@ -111,11 +132,11 @@ pub fn run(scenario: &Scenario, flows: Vec<FlowPlan>, far: IpAddr) -> Result<(Ru
         // The first error, but only once all threads have ended.
         ended.collect::<Vec<_>>().into_iter().collect::<Result<Vec<_>, Error>>()
     })?;
-    Ok(row(scenario, done.into_iter().flatten().collect()))
+    Ok(row(scenario, done.into_iter().flatten().collect(), late_most))
 }
 
 /// What came of the flows, as the row of their run.
-fn row(scenario: &Scenario, flows: Vec<Done>) -> (Run, Series) {
+fn row(scenario: &Scenario, flows: Vec<Done>, late_most: Duration) -> (Run, Series) {
     let length = scenario.duration.saturating_sub(scenario.measure_from);
     let mut rtt = Distribution::default();
     flows.iter().for_each(|flow| rtt.merge(&flow.rtt));
@@ -124,14 +145,19 @@ fn row(scenario: &Scenario, flows: Vec<Done>) -> (Run, Series) {
         flows: flows.iter().map(|flow| flow.series.clone()).collect(),
         ..Series::default()
     };
+    let mut reasons: Vec<String> = flows.iter().filter_map(|flow| flow.closed.clone()).collect();
+    let latest = flows.iter().max_by_key(|flow| flow.late).filter(|flow| flow.late > late_most);
+    let late =
+        |flow: &Done| format!("flow `{}` ran {} late; the limit is {late_most}", flow.row.name, flow.late);
+    reasons.extend(latest.map(late));
     let run = Run {
         scheme: scenario.name.clone(),
         seed: scenario.seed,
         duration_s: length.as_secs_f64(),
         goodput_mbps: mbps(flows.iter().map(|flow| flow.bytes).sum(), length),
         rtt_ms: rtt.summary(),
-        unreliable: flows.iter().any(|flow| flow.closed.is_some()),
-        unreliable_because: flows.iter().filter_map(|flow| flow.closed.clone()).collect(),
+        unreliable: !reasons.is_empty(),
+        unreliable_because: reasons,
         flows: flows.into_iter().map(|flow| flow.row).collect(),
         ..Run::default()
     };
@@ -157,15 +183,18 @@ struct Done {
     series: FlowSeries,
     /// Why and when its connection ended before its time.
     closed: Option<String>,
+    /// How late it ran at most in the measured interval.
+    late: Duration,
 }
 
 impl Flow {
-    fn open(plan: FlowPlan, far: IpAddr, base: Instant) -> io::Result<Self> {
+    /// Opens the flow. `base` is called then, and returns its time zero.
+    fn open(plan: FlowPlan, far: IpAddr, base: impl FnOnce() -> io::Result<Instant>) -> io::Result<Self> {
         let FlowPlan { name, controller, start, stop, open, mss, receiver } = plan;
         let port = receiver.local_addr()?.port();
         let sender = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
         let host = open().map_err(io::Error::other)?;
-        let host = SocketHost::new(host, sender, receiver, SocketAddr::from((far, port)), base)?;
+        let host = SocketHost::new(host, sender, receiver, SocketAddr::from((far, port)), base()?)?;
         Ok(Flow { name, controller, start, stop, mss, host })
     }
 
@@ -195,6 +224,7 @@ impl Flow {
             now = next;
             if now == from {
                 before = self.host.host().totals();
+                self.host.take_late();
             }
             if now == bin_end {
                 let began = bin_end.saturating_sub(scenario.record.bin);
@@ -205,7 +235,8 @@ impl Flow {
         Ok(Some(self.done(scenario, before, rtt, series)))
     }
 
-    fn done(self, scenario: &Scenario, before: Totals, rtt: Distribution, series: FlowSeries) -> Done {
+    fn done(mut self, scenario: &Scenario, before: Totals, rtt: Distribution, series: FlowSeries) -> Done {
+        let late = self.host.take_late();
         let (from, to) = (Time::ZERO + scenario.measure_from, Time::ZERO + scenario.duration);
         let host = self.host.host();
         let totals = host.totals();
@@ -240,7 +271,7 @@ impl Flow {
             state: scenario.record.state.then_some(state),
             ..FlowOutcome::default()
         };
-        Done { row, bytes, rtt, series, closed }
+        Done { row, bytes, rtt, series, closed, late }
     }
 }
 

@@ -33,6 +33,8 @@ const RECEIVE: usize = 1 << 16;
 const RECEIVES: usize = 8;
 /// Datagrams that the flow may send before its sockets are read again.
 const SENDS: usize = 64;
+/// The longest single wait: a flow that gets no processor is seen to be late by all but this much.
+const MAX_WAIT: Duration = Duration::from_millis(10);
 /// Bytes of the sockets' buffers, as far as the system allows them.
 const BUFFER: usize = 4 << 20;
 
@@ -157,6 +159,9 @@ pub struct SocketHost {
     /// The way of that datagram, while its socket has no room for it.
     held: Option<(Direction, Ecn)>,
     buffers: Vec<u8>,
+    /// When the loop is to go on at the latest, and how late it did so at most.
+    due: Time,
+    late: Duration,
 }
 
 impl SocketHost {
@@ -178,13 +183,20 @@ impl SocketHost {
         let own = sender.local_addr()?;
         let buffers = vec![0; RECEIVE * BATCH_SIZE];
         let (sender, receiver) = (Port::new(sender, address)?, Port::new(receiver, own)?);
-        let payload = Vec::new();
-        Ok(SocketHost { host, sender, receiver, base, payload, held: None, buffers })
+        let (payload, due, late) = (Vec::new(), Time::ZERO, Duration::ZERO);
+        Ok(SocketHost { host, sender, receiver, base, payload, held: None, buffers, due, late })
     }
 
     /// Returns the flow.
     pub fn host(&self) -> &dyn FlowEnds {
         &*self.host
+    }
+
+    /// Returns how late the flow's loop ran at most since the last call, or since its time zero: behind the
+    /// flow's next deadline, or behind the end of a wait of 10 ms where that is earlier. Time in which it
+    /// receives and sends counts, too.
+    pub fn take_late(&mut self) -> Duration {
+        std::mem::take(&mut self.late)
     }
 
     /// Lets the flow go on until `until` by the real clock. `on_rtt` is called with the sender's RTT samples,
@@ -200,16 +212,21 @@ impl SocketHost {
                 self.receive(direction, &mut on_rtt)?;
             }
             let now = self.now();
+            self.late = self.late.max(now.since(self.due));
+            self.due = now;
             let has_more = self.send(now);
             on_rtt_sample(&mut *self.host, &mut on_rtt);
             if now >= until {
+                // What is left of this lateness is the next interval's.
+                self.due = until;
                 return Ok(());
             }
             if has_more {
                 continue;
             }
             let due = self.host.next_wakeup().map_or(until, |at| at.min(until));
-            self.wait(due)?;
+            self.due = due.min(now + MAX_WAIT).max(now);
+            self.wait(self.due)?;
         }
     }
 

@@ -8,9 +8,11 @@ use brakelight_core::random::Random;
 use brakelight_core::units::Bytes;
 use brakelight_registry::ControllerConfig;
 use brakelight_scenario::clock::Clock;
+use brakelight_scenario::file;
 
 use super::*;
 use crate::driver::FlowSettings;
+use crate::driver::measured::{self, FlowPlan};
 
 fn settings(controller: &str, traffic: Traffic) -> FlowSettings {
     FlowSettings {
@@ -89,4 +91,75 @@ fn messages_travel_both_ways() {
     // Ten in each step of 100 ms at most.
     assert!(outcome["updates"] > 50.0 && outcome["updates"] <= 60.0, "{outcome:?}");
     assert!(outcome["rtt_ms_p50"] < 50.0, "{outcome:?}");
+}
+
+/// A flow that sends nothing, and once stands still for 60 ms.
+#[derive(Debug)]
+struct Sleeper(Option<Time>);
+
+impl FlowEnds for Sleeper {
+    fn receive(&mut self, _: Time, _: Direction, _: Ecn, _: &[u8]) {}
+
+    fn transmit(&mut self, now: Time, _: &mut Vec<u8>) -> Option<(Direction, Ecn)> {
+        if self.0.take_if(|at| *at <= now).is_some() {
+            std::thread::sleep(std::time::Duration::from_millis(60));
+        }
+        None
+    }
+
+    fn next_wakeup(&self) -> Option<Time> {
+        None
+    }
+
+    fn take_rtt_sample(&mut self) -> Option<Duration> {
+        None
+    }
+
+    fn totals(&self) -> Totals {
+        Totals::default()
+    }
+
+    fn cwnd(&self) -> Bytes {
+        Bytes(0)
+    }
+
+    fn inspect(&self, _: &mut dyn FnMut(&'static str, f64)) {}
+
+    fn application(&self, _: Time, _: &mut dyn FnMut(&'static str, f64)) {}
+}
+
+#[test]
+fn a_flow_that_stands_still_is_late() {
+    let socket = || UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let (sender, receiver) = (socket(), socket());
+    let address = receiver.local_addr().unwrap();
+    let sleeper = Box::new(Sleeper(Some(Time::ZERO)));
+    let mut host = SocketHost::new(sleeper, sender, receiver, address, Instant::now()).unwrap();
+    host.advance(Time::ZERO + Duration::from_millis(200), |_| ()).unwrap();
+    let late = host.take_late();
+    assert!(late >= Duration::from_millis(60) - MAX_WAIT, "{late}");
+    assert_eq!(host.take_late(), Duration::ZERO);
+}
+
+#[test]
+fn a_run_is_unreliable_where_a_flow_stands_still_as_measuring_begins() {
+    let scenario = "duration = \"200ms\"\nmeasure_from = \"100ms\"\n\
+        [[link]]\nname = \"link\"\nrate = \"1Mbps\"\n[[flow]]\ncontroller = \"cubic\"\npath = [\"link\"]\n";
+    let scenario = file::read("a test", scenario).unwrap();
+    let plan = FlowPlan {
+        name: "sleeper".to_string(),
+        controller: "none",
+        start: Time::ZERO,
+        stop: None,
+        open: Box::new(|| Ok(Box::new(Sleeper(Some(Time::ZERO + Duration::from_millis(70)))))),
+        mss: Bytes(1_200),
+        receiver: UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap(),
+    };
+    let limit = Duration::from_millis(20);
+    let (run, _) = measured::run(&scenario, vec![plan], Ipv4Addr::LOCALHOST.into(), limit).unwrap();
+    let [reason] = &run.unreliable_because[..] else { panic!("{run:?}") };
+    assert!(
+        run.unreliable && reason.starts_with("flow `sleeper` ran ") && reason.contains(" late"),
+        "{reason}"
+    );
 }
