@@ -205,29 +205,44 @@ fn what_a_killed_router_left_is_removed_by_the_next_and_said() {
         return;
     };
     let before = network.state();
-    let attach = || {
-        let mut command =
-            network.command(binary, &["router", "attach", "in", "--rate", "12Mbps", "--format", "json"]);
+    let words = [binary, "router", "attach", "in", "--rate", "12Mbps", "--format", "json"];
+    let attach_by = |launcher: &[&str]| {
+        let words = [launcher, &words].concat();
+        let mut command = network.command(words[0], &words[1..]);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     };
-    /// Runs it until its first line, and ends it as an interrupt does; what it said.
-    fn once(mut command: Command) -> Result<String, String> {
+    let attach = || attach_by(&[]);
+    /// Runs it until its first line, and ends it with `signal`; what it said.
+    fn once(mut command: Command, signal: &str) -> Result<String, String> {
         let mut child = command.spawn().unwrap();
         let mut first = String::new();
         BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut first).unwrap();
         if !first.is_empty() {
-            send(child.id() as i32, "INT");
+            send(child.id() as i32, signal);
         }
         let output = child.wait_with_output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         if first.is_empty() { Err(said) } else { Ok(said) }
     }
-    if let Err(said) = once(attach()) {
+    if let Err(said) = once(attach(), "INT") {
         brakelight_testkit::skip("kernel: kills of the router", said);
         return;
     }
     assert_eq!(network.state(), before, "an interrupt leaves something");
+    // A running router is never replaced, even by one that cannot see its process.
+    let mut living = attach().spawn().unwrap();
+    let mut said = BufReader::new(living.stdout.take().unwrap());
+    said.read_line(&mut String::new()).unwrap();
+    let with_it = network.state();
+    let launchers = [&[][..], &["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]];
+    let tries = launchers.map(|launcher| (once(attach_by(launcher), "KILL"), network.state()));
+    kill(living);
+    for (answer, state) in tries {
+        let refused = answer.unwrap_err();
+        assert!(refused.contains("`in` already has a router"), "{refused}");
+        assert_eq!(state, with_it, "a second router changed the first");
+    }
     let mut random = Random::stream(21, "kills of the router");
     let (count, mut left) = (kills(5), 0);
     for _ in 0..count {
@@ -237,7 +252,7 @@ fn what_a_killed_router_left_is_removed_by_the_next_and_said() {
         // The kernel takes down what the process held a moment later.
         std::thread::sleep(Duration::from_millis(100));
         let changed = network.state() != before;
-        let said = once(attach()).unwrap();
+        let said = once(attach(), "INT").unwrap();
         if changed {
             left += 1;
             assert!(

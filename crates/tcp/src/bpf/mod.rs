@@ -4,6 +4,7 @@
 //! however it ends, unless the links are pinned.
 
 mod attempts;
+mod claim;
 #[cfg(test)]
 mod differential;
 mod endpoint;

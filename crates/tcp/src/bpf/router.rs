@@ -8,6 +8,7 @@ use brakelight_core::units::{Bytes, Rate};
 use brakelight_routers::abc::dual;
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, OpenObject, ProgramMut};
 
+use super::claim::Claim;
 use super::merging::Merging;
 use super::objects::router::types::{counts, flow, router_place, router_settings};
 use super::objects::router::{OpenRouterSkel, RouterSkelBuilder};
@@ -52,6 +53,8 @@ pub struct Router {
     variant: Variant,
     settings: router_settings,
     before: Box<counts>,
+    /// Given up last.
+    _claim: Claim,
 }
 
 // SAFETY: these three consist of integers alone, each of a size that leaves no byte between fields.
@@ -104,6 +107,7 @@ impl Router {
     pub fn attach(route: &Route) -> Result<Self, Error> {
         doctor::require_root()?;
         let (arrival, _) = objects::device(&route.device)?;
+        let claim = Claim::of(&route.device)?;
         let (rate_bps, shaper) = match &route.capacity {
             Capacity::Rate(rate_bps) => {
                 let shaper = Shaper::make(&route.device, *rate_bps, route.limit_bytes, route.dual)?;
@@ -192,6 +196,7 @@ impl Router {
             variant: route.variant,
             settings,
             before: Box::default(),
+            _claim: claim,
         };
         router.write_settings()?;
         for device in out {

@@ -61,7 +61,7 @@ impl Shaper {
             other => other,
         })?;
         let shaper = Shaper { name: name.to_string(), dual, rate_bps, in_place_of_another };
-        run("ip", &["link", "set", "dev", name, "up", "alias", &format!("{ALIAS}{}", std::process::id())])?;
+        run("ip", &["link", "set", "dev", name, "up"])?;
         let rate = format!("{rate_bps}bit");
         // Two milliseconds of the rate, for a timer that is late; two packets at least.
         let burst = (rate_bps / 8 / 500).max(3100).to_string();
@@ -117,12 +117,8 @@ impl Drop for Shaper {
     }
 }
 
-/// Link address of a router's device: what tells one that was killed before it gave it an alias. "brake",
-/// locally administered.
+/// Link address of a router's device, by which it is known: "brake", locally administered.
 const ADDRESS: &str = "02:62:72:61:6b:65";
-
-/// Alias of a router's device; the number of the process follows.
-const ALIAS: &str = "brakelight router of process ";
 
 /// The device's own name where there is room for it; its beginning and a hash of it otherwise, so that two do
 /// not collide.
@@ -141,19 +137,12 @@ fn name_of(device: &str) -> String {
 /// Removes what a router that was killed left behind, and nothing else. Returns `false` if there was nothing.
 fn clear(name: &str) -> Result<bool, Error> {
     let Ok(shown) = run("ip", &["link", "show", "dev", name]) else { return Ok(false) };
-    let process = shown.lines().find_map(|line| line.trim().strip_prefix("alias ")?.strip_prefix(ALIAS));
-    match process {
-        Some(process) if !std::path::Path::new("/proc").join(process.trim()).exists() => {
-            run("ip", &["link", "del", "dev", name]).map(|_| true)
-        }
-        Some(process) => {
-            Err(Error::Input(format!("process {} has a router on this device already", process.trim())))
-        }
-        None if shown.contains(ADDRESS) => run("ip", &["link", "del", "dev", name]).map(|_| true),
-        None => Err(Error::Input(format!(
+    if !shown.contains(ADDRESS) {
+        return Err(Error::Input(format!(
             "the router needs the name {name}, which another device has: `ip link set {name} name ...` renames it"
-        ))),
+        )));
     }
+    run("ip", &["link", "del", "dev", name]).map(|_| true)
 }
 
 /// Returns the rate of the shaper that stands on a device: of its tbf, or of its largest htb class.
