@@ -19,7 +19,7 @@ static JANITOR: Mutex<Option<Janitor>> = Mutex::new(None);
 
 /// What goes if the work is given up.
 #[derive(Clone, Debug)]
-pub enum Making {
+enum Making {
     /// The folder in the making; and the folders that had to be made above it, the lowest first, as far as
     /// they are empty.
     Folder(PathBuf, Vec<PathBuf>),
