@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import IO
 
 
-# What runs.
+# What runs, and the process IDs of all that ran.
 RUNNING: set[subprocess.Popen[bytes]] = set()
+STARTED: set[int] = set()
 
 
 def take_interrupts() -> None:
@@ -50,6 +51,7 @@ def run_with_limit(command: list[str], folder: Path, environment: dict[str, str]
     except OSError as error:
         return f"it does not start: {error}\n", 127
     RUNNING.add(process)
+    STARTED.add(process.pid)
     try:
         with process:
             return wait_for(process, patience)
