@@ -5,10 +5,10 @@ mod support;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use support::text;
 use support::world::{
     Machine, Namespaces, World, as_a_user, can_emulate, code, eventually, has, is_root, send,
 };
+use support::{UNRELIABLE, text};
 
 /// A command that says that it runs, and goes on.
 const STAYS: &[&str] = &["--", "sh", "-c", "echo ready; exec sleep 1000"];
@@ -100,7 +100,7 @@ fn a_flow_that_its_window_limits_is_named_with_what_to_do() {
         assert_eq!(output.status.code(), Some(0), "{said}");
         let lines = said.lines().filter(|line| line.contains("not by the path"));
         // A receiver that gets no processor does read late.
-        (lines.map(str::to_string).collect::<Vec<_>>(), said.contains("unreliable: "))
+        (lines.map(str::to_string).collect::<Vec<_>>(), said.contains(UNRELIABLE))
     };
     // A window of 64 KB carries 5 Mbit/s at 100 ms.
     let (limited, _) = warned("iperf3 -c $BRAKELIGHT_HOST -t 3 -w 32K >/dev/null");
@@ -130,7 +130,7 @@ fn standard_streams_and_the_exit_code_are_the_commands() {
     assert_eq!(output.status.code(), Some(42));
     let said = text(&output.stderr);
     // A busy machine is said, too.
-    let lines = said.lines().filter(|line| !line.starts_with("unreliable: ")).count();
+    let lines = said.lines().filter(|line| !line.starts_with(UNRELIABLE)).count();
     assert!(said.starts_with("to error\nemulated: ") && lines == 2, "{said}");
     world.nothing_is_left(&Namespaces::default());
 }

@@ -8,7 +8,7 @@ use std::process::Command;
 use brakelight_scenario::link_log;
 use brakelight_scenario::outcome::LinkEvent;
 use serde_json::Value;
-use support::{Scratch, ok, text};
+use support::{Scratch, UNRELIABLE, ok, text};
 
 const SCENARIO: &str = "name = \"two flows\"\nduration = \"2s\"\nmeasure_from = \"500ms\"\n\n\
     [[link]]\nname = \"forward\"\nrate = \"8Mbps\"\nbuffer = \"40pkt\"\nqueue = \"codel\"\n\n\
@@ -65,7 +65,7 @@ fn a_scenario_by_kernel_tcp_gives_the_document_of_a_simulation_and_a_log_that_ag
         assert!(number(flow, "/rtt_ms/p50") >= 20.0, "{flow}");
     }
     if row["unreliable"] == true {
-        assert!(text(&output.stderr).contains("unreliable: "), "{}", text(&output.stderr));
+        assert!(text(&output.stderr).contains(UNRELIABLE), "{}", text(&output.stderr));
         assert!(!row["unreliable_because"].as_array().unwrap().is_empty());
     }
 
@@ -197,6 +197,7 @@ fn every_application_does_on_the_emulator_as_in_simulation() {
             &["flows_started", "flows_completed", "completion_ms_p50"],
         ),
     ];
+    let mut compared = 0;
     for (traffic, names) in kinds {
         scratch.write("a.toml", over(traffic));
         let run = |more: &str| {
@@ -204,9 +205,16 @@ fn every_application_does_on_the_emulator_as_in_simulation() {
             let output = scratch.brakelight(&line.split(' ').collect::<Vec<_>>());
             let document: Value = serde_json::from_str(&ok(&output)).unwrap();
             let row = &document["runs"][0];
-            (row["flows"][0].clone(), row["unreliable"] == true)
+            (row["flows"][0].clone(), row["unreliable_because"].as_array().cloned().unwrap_or_default())
         };
-        let ((simulated, _), (emulated, is_unreliable)) = (run(""), run(" --on emulator"));
+        let (simulated, _) = run("");
+        // An unreliable run says that it measured the machine: it is repeated, twice at most.
+        let (mut emulated, mut reasons) = run(" --on emulator");
+        for _ in 0..2 {
+            if !reasons.is_empty() {
+                (emulated, reasons) = run(" --on emulator");
+            }
+        }
         let keys = |flow: &Value| -> Vec<String> {
             flow["application"].as_object().into_iter().flat_map(|values| values.keys().cloned()).collect()
         };
@@ -214,11 +222,12 @@ fn every_application_does_on_the_emulator_as_in_simulation() {
         expected.extend(["ended_s".to_string(), "started_s".to_string()]);
         expected.sort();
         assert_eq!(keys(&emulated), expected, "{traffic}");
-        // Applications that get no processor are late.
-        if is_unreliable {
-            eprintln!("not compared, the run is unreliable: {traffic}");
+        if !reasons.is_empty() {
+            let why = format!("three runs were unreliable: {}", Value::Array(reasons));
+            brakelight_testkit::skip(&format!("busy machine: {traffic}"), why);
             continue;
         }
+        compared += 1;
         let paths = names.iter().map(|name| format!("/application/{name}"));
         for path in paths.chain(["/goodput_mbps".to_string()]) {
             let [simulated, emulated] = [&simulated, &emulated].map(|flow| number(flow, &path));
@@ -235,6 +244,7 @@ fn every_application_does_on_the_emulator_as_in_simulation() {
             );
         }
     }
+    assert!(compared > 0, "no run was reliable");
 }
 
 #[test]

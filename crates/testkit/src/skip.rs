@@ -34,6 +34,11 @@ pub const MAY_SKIP: &[MaySkip] = &[
         only_without_root: false,
         reason: "the recordings of real links are not in the repository: their licences do not let it have them",
     },
+    MaySkip {
+        what: "busy machine: ",
+        only_without_root: false,
+        reason: "a run in real time says itself that its numbers do not hold",
+    },
     without_root("devices under --out"),
     without_root("inputs under sudo"),
     without_root("the user behind sudo"),

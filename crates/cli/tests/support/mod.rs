@@ -14,6 +14,9 @@ use std::time::{Duration, Instant};
 /// Far more than anything that a test waits for takes on a loaded machine.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
+/// How a line begins that says why a run in real time is not to be trusted.
+pub const UNRELIABLE: &str = "unreliable: ";
+
 /// A folder of one test's own, empty at first, gone at the end.
 pub struct Scratch(PathBuf);
 
