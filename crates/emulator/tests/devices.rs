@@ -47,10 +47,12 @@ impl Namespace {
         answer.recv().expect("the job ended without an answer")
     }
 
-    fn ip(&self, line: String) {
+    /// What `ip` prints.
+    fn ip(&self, line: String) -> String {
         let output = self.run(move || Command::new("ip").args(line.split_whitespace()).output());
         let output = output.expect("ip is installed");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
     /// A device with two addresses, whose peers are those of the other side.
@@ -60,6 +62,12 @@ impl Namespace {
         self.ip(format!("addr add {own6}/128 dev path nodad"));
         self.ip("link set path up".to_string());
         self.ip(format!("route add {other6}/128 dev path"));
+        // The local route of an IPv6 address comes later, and until then what is sent to it is lost.
+        let asked = time::Instant::now();
+        while !self.ip("-6 route show table local".to_string()).contains(own6) {
+            assert!(asked.elapsed() < time::Duration::from_secs(60), "no local route to {own6}");
+            thread::sleep(time::Duration::from_millis(1));
+        }
         Some(Arc::new(port))
     }
 }
