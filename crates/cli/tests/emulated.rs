@@ -8,7 +8,7 @@ use std::process::Command;
 use brakelight_scenario::link_log;
 use brakelight_scenario::outcome::LinkEvent;
 use serde_json::Value;
-use support::{Scratch, UNRELIABLE, ok, text};
+use support::{Scratch, UNRELIABLE, judge, ok, text, unreliable};
 
 const SCENARIO: &str = "name = \"two flows\"\nduration = \"2s\"\nmeasure_from = \"500ms\"\n\n\
     [[link]]\nname = \"forward\"\nrate = \"8Mbps\"\nbuffer = \"40pkt\"\nqueue = \"codel\"\n\n\
@@ -197,54 +197,46 @@ fn every_application_does_on_the_emulator_as_in_simulation() {
             &["flows_started", "flows_completed", "completion_ms_p50"],
         ),
     ];
-    let mut compared = 0;
+    let mut judged = 0;
     for (traffic, names) in kinds {
         scratch.write("a.toml", over(traffic));
         let run = |more: &str| {
             let line = format!("run a.toml --host quinn --format json{more}");
             let output = scratch.brakelight(&line.split(' ').collect::<Vec<_>>());
             let document: Value = serde_json::from_str(&ok(&output)).unwrap();
-            let row = &document["runs"][0];
-            (row["flows"][0].clone(), row["unreliable_because"].as_array().cloned().unwrap_or_default())
+            (document["runs"][0]["flows"][0].clone(), unreliable(&text(&output.stderr)))
         };
         let (simulated, _) = run("");
-        // An unreliable run says that it measured the machine: it is repeated, twice at most.
-        let (mut emulated, mut reasons) = run(" --on emulator");
-        for _ in 0..2 {
-            if !reasons.is_empty() {
-                (emulated, reasons) = run(" --on emulator");
-            }
-        }
         let keys = |flow: &Value| -> Vec<String> {
             flow["application"].as_object().into_iter().flat_map(|values| values.keys().cloned()).collect()
         };
         let mut expected = keys(&simulated);
         expected.extend(["ended_s".to_string(), "started_s".to_string()]);
         expected.sort();
-        assert_eq!(keys(&emulated), expected, "{traffic}");
-        if !reasons.is_empty() {
-            let why = format!("three runs were unreliable: {}", Value::Array(reasons));
-            brakelight_testkit::skip(&format!("busy machine: {traffic}"), why);
-            continue;
-        }
-        compared += 1;
-        let paths = names.iter().map(|name| format!("/application/{name}"));
-        for path in paths.chain(["/goodput_mbps".to_string()]) {
-            let [simulated, emulated] = [&simulated, &emulated].map(|flow| number(flow, &path));
-            let (least, most) = if path.contains("_ms") {
-                (simulated * 0.85 - 1.0, simulated * 1.5 + 100.0)
-            } else if path.contains("_percent") {
-                (simulated - 10.0, simulated + 10.0)
-            } else {
-                (simulated * 0.6, simulated * 1.3)
-            };
-            assert!(
-                (least..=most).contains(&emulated),
-                "{traffic}: {path} is {emulated}, simulated {simulated}"
-            );
-        }
+        let compare = |emulated: &Value| {
+            let paths = names.iter().map(|name| format!("/application/{name}"));
+            for path in paths.chain(["/goodput_mbps".to_string()]) {
+                let [simulated, emulated] = [&simulated, emulated].map(|flow| number(flow, &path));
+                let (least, most) = if path.contains("_ms") {
+                    (simulated * 0.85 - 1.0, simulated * 1.5 + 100.0)
+                } else if path.contains("_percent") {
+                    (simulated - 10.0, simulated + 10.0)
+                } else {
+                    (simulated * 0.6, simulated * 1.3)
+                };
+                if !(least..=most).contains(&emulated) {
+                    return Err(format!("{path} is {emulated}, simulated {simulated}"));
+                }
+            }
+            Ok(())
+        };
+        judged += u32::from(judge(traffic, || {
+            let (emulated, reasons) = run(" --on emulator");
+            assert_eq!(keys(&emulated), expected, "{traffic}");
+            (compare(&emulated), reasons)
+        }));
     }
-    assert!(compared > 0, "no run was reliable");
+    assert!(judged > 0, "no run could be judged");
 }
 
 #[test]

@@ -17,6 +17,27 @@ pub const PATIENCE: Duration = Duration::from_secs(120);
 /// How a line begins that says why a run in real time is not to be trusted.
 pub const UNRELIABLE: &str = "unreliable: ";
 
+/// The reasons why a run in real time is not to be trusted, in what it said.
+pub fn unreliable(said: &str) -> Vec<String> {
+    said.lines().filter_map(|line| line.strip_prefix(UNRELIABLE)).map(str::to_string).collect()
+}
+
+/// Judges a run in real time, which returns what is wrong with it and the reasons why it is unreliable. An
+/// unreliable run that is wrong measured the machine: it is made again, twice at most. Returns `false`, and
+/// says so, if none could be judged.
+pub fn judge(what: &str, run: impl Fn() -> (Result<(), String>, Vec<String>)) -> bool {
+    let mut last = String::new();
+    for _ in 0..3 {
+        match run() {
+            (Ok(()), _) => return true,
+            (Err(fault), reasons) if reasons.is_empty() => panic!("{what}: {fault}"),
+            (Err(fault), reasons) => last = format!("{fault}, in an unreliable run: {}", reasons.join("; ")),
+        }
+    }
+    brakelight_testkit::skip(&format!("busy machine: {what}"), format!("three runs were wrong; {last}"));
+    false
+}
+
 /// A folder of one test's own, empty at first, gone at the end.
 pub struct Scratch(PathBuf);
 
