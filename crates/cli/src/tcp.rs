@@ -155,7 +155,7 @@ pub(crate) mod kernel {
         };
         list("controllers", &status.controllers);
         list("programs", &status.programs);
-        list("connections", &[status.connections.to_string()]);
+        list("connections", &[format!("{} in this network namespace", status.connections)]);
         list("pins", &status.pins);
         text::print(&out)
     }

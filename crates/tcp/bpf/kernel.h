@@ -17,20 +17,10 @@
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 struct in6_addr {
-	__u8 bytes[16];
+	union {
+		__be32 u6_addr32[4];
+	} in6_u;
 };
-
-struct ns_common {
-	unsigned int inum;
-};
-
-struct net {
-	struct ns_common ns;
-};
-
-typedef struct {
-	struct net *net;
-} possible_net_t;
 
 struct sock_common {
 	__be32 skc_daddr;
@@ -39,7 +29,6 @@ struct sock_common {
 	__u16 skc_num;
 	unsigned short skc_family;
 	volatile unsigned char skc_state;
-	possible_net_t skc_net;
 	struct in6_addr skc_v6_daddr;
 	struct in6_addr skc_v6_rcv_saddr;
 };
@@ -132,11 +121,9 @@ struct bpf_iter_meta {
 	struct seq_file *seq;
 };
 
-struct bpf_iter__bpf_sk_storage_map {
+struct bpf_iter__tcp {
 	struct bpf_iter_meta *meta;
-	struct bpf_map *map;
-	struct sock *sk;
-	void *value;
+	struct sock_common *sk_common;
 };
 
 #pragma clang attribute pop

@@ -24,7 +24,7 @@ pub struct Status {
     pub controllers: Vec<String>,
     /// Programs that are attached, and what they do.
     pub programs: Vec<String>,
-    /// Connections that they serve.
+    /// Connections that they serve in this network namespace.
     pub connections: usize,
     /// Pins that keep them.
     pub pins: Vec<String>,
@@ -58,7 +58,7 @@ pub fn status() -> Result<Status, Error> {
             status.programs.push(format!("{name}{place}: {purpose}"));
         }
     }
-    status.connections = watch::count()?;
+    status.connections = watch::connections()?.map_or(0, |connections| connections.len());
     if let Ok(entries) = std::fs::read_dir(PINS) {
         status.pins = entries.flatten().map(|entry| entry.path().display().to_string()).collect();
         status.pins.sort();

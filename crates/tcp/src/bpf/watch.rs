@@ -4,7 +4,6 @@ use std::io::Read;
 use std::mem::MaybeUninit;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
-use std::os::unix::fs::MetadataExt;
 
 use libbpf_rs::{Iter, MapCore, MapHandle};
 
@@ -27,32 +26,15 @@ const MAP: &str = "bl_connections";
 /// # Errors
 /// If the kernel refuses to list them.
 pub fn connections() -> Result<Option<Vec<ConnectionStatus>>, Error> {
-    let doing = "finding this network namespace";
-    let here = std::fs::metadata("/proc/self/ns/net").map_err(|error| Error::kernel(doing, error))?.ino();
-    let Some(listed) = everywhere()? else { return Ok(None) };
-    let listed = listed.into_iter().filter(|connection| u64::from(connection.netns) == here);
-    let mut connections: Vec<_> = listed.map(connection).collect();
-    connections.sort_by_key(|connection| (connection.local, connection.remote));
-    Ok(Some(connections))
-}
-
-/// Returns how many connections the loaded controllers have in every network namespace.
-///
-/// # Errors
-/// If the kernel refuses to list them.
-pub(super) fn count() -> Result<usize, Error> {
-    Ok(everywhere()?.map_or(0, |listed| listed.len()))
-}
-
-fn everywhere() -> Result<Option<Vec<listed>>, Error> {
     let maps = objects::find_maps(MAP)?;
     if maps.is_empty() {
         return Ok(None);
     }
     let mut connections = Vec::new();
     for map in &maps {
-        connections.extend(of_map(map)?);
+        connections.extend(of_map(map)?.into_iter().map(connection));
     }
+    connections.sort_by_key(|connection| (connection.local, connection.remote));
     Ok(Some(connections))
 }
 
@@ -65,7 +47,7 @@ fn of_map(map: &MapHandle) -> Result<Vec<listed>, Error> {
     }
     objects::share(&mut opened.maps.bl_connections, map.as_fd())?;
     let loaded = objects::load("loading the list of connections", opened)?;
-    let link = loaded.progs.bl_list.attach_iter(map.as_fd());
+    let link = loaded.progs.bl_list.attach();
     let link = link.map_err(|error| objects::refused("listing connections", &error))?;
     let mut iterator = Iter::new(&link).map_err(|error| objects::refused("listing connections", &error))?;
     let mut bytes = Vec::new();
