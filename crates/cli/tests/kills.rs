@@ -164,6 +164,7 @@ impl Network {
                 "-c",
                 &format!(
                     "ip netns add {name} && ip -n {name} link add in type veth peer name out && \
+                ip -n {name} link property add dev in altname inside && \
                 ip -n {name} link set in up && ip -n {name} link set out up"
                 ),
             ])
@@ -206,13 +207,14 @@ fn what_a_killed_router_left_is_removed_by_the_next_and_said() {
     };
     let before = network.state();
     let words = [binary, "router", "attach", "in", "--rate", "12Mbps", "--format", "json"];
-    let attach_by = |launcher: &[&str]| {
-        let words = [launcher, &words].concat();
+    let attach_by = |launcher: &[&str], device: &str| {
+        let mut words = [launcher, &words].concat();
+        words[launcher.len() + 3] = device;
         let mut command = network.command(words[0], &words[1..]);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     };
-    let attach = || attach_by(&[]);
+    let attach = || attach_by(&[], "in");
     /// Runs it until its first line, and ends it with `signal`; what it said.
     fn once(mut command: Command, signal: &str) -> Result<String, String> {
         let mut child = command.spawn().unwrap();
@@ -230,19 +232,24 @@ fn what_a_killed_router_left_is_removed_by_the_next_and_said() {
         return;
     }
     assert_eq!(network.state(), before, "an interrupt leaves something");
-    // A running router is never replaced, even by one that cannot see its process.
+    // A running router is never replaced, even by one that cannot see its process or uses another name for the device.
     let mut living = attach().spawn().unwrap();
     let mut said = BufReader::new(living.stdout.take().unwrap());
     said.read_line(&mut String::new()).unwrap();
     let with_it = network.state();
-    let launchers = [&[][..], &["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]];
-    let tries = launchers.map(|launcher| (once(attach_by(launcher), "KILL"), network.state()));
+    let apart = &["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"][..];
+    let others = [(&[][..], "in"), (&[], "inside"), (apart, "in")];
+    let tries =
+        others.map(|(launcher, device)| (device, once(attach_by(launcher, device), "KILL"), network.state()));
     kill(living);
-    for (answer, state) in tries {
+    for (device, answer, state) in tries {
         let refused = answer.unwrap_err();
-        assert!(refused.contains("`in` already has a router"), "{refused}");
+        assert!(refused.contains("`in` already has a router"), "{device}: {refused}");
         assert_eq!(state, with_it, "a second router changed the first");
     }
+    let said = once(attach_by(&[], "inside"), "INT").unwrap();
+    assert!(said.contains("bl-in"), "{said}");
+    assert_eq!(network.state(), before, "under another name the next run leaves something: {said}");
     let mut random = Random::stream(21, "kills of the router");
     let (count, mut left) = (kills(5), 0);
     for _ in 0..count {

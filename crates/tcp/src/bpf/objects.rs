@@ -4,6 +4,7 @@
 //! Constants, maps, programs and the structures in maps are reached by the names they have in C, so a name
 //! that is gone or new does not compile.
 
+use std::ffi::{CStr, CString};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::path::Path;
@@ -187,15 +188,7 @@ fn open_maps(ids: impl Iterator<Item = u32>) -> Result<Vec<MapHandle>, Error> {
 
 /// Returns the index and bytes of link header of a device in this network namespace.
 pub fn device(name: &str) -> Result<(u32, u32), Error> {
-    let unknown = || {
-        Error::Input(format!("there is no device `{name}` in this network namespace: `ip link` shows those"))
-    };
-    let c_name = std::ffi::CString::new(name).map_err(|_| unknown())?;
-    // SAFETY: a string that ends in NUL; the function only reads it.
-    let index = unsafe { libc::if_nametoindex(c_name.as_ptr()) };
-    if index == 0 {
-        return Err(unknown());
-    }
+    let (index, c_name) = index_of(name)?;
     // include/uapi/linux/if_arp.h: Ethernet and loopback have 14 bytes, what has no hardware address has
     // none.
     let header = match hardware_type(c_name.as_bytes()).map_err(|error| Error::kernel(name, error))? {
@@ -208,6 +201,35 @@ pub fn device(name: &str) -> Result<(u32, u32), Error> {
         }
     };
     Ok((index, header))
+}
+
+/// The name under which the system lists a device, which may have others.
+///
+/// # Errors
+/// If there is no such device.
+pub fn first_name(name: &str) -> Result<String, Error> {
+    let (index, _) = index_of(name)?;
+    let mut first = [0; libc::IF_NAMESIZE];
+    // SAFETY: the function writes a string that ends in NUL into the buffer, which is as long as it asks for.
+    let found = unsafe { !libc::if_indextoname(index, first.as_mut_ptr()).is_null() };
+    if !found {
+        return Err(Error::kernel(format!("looking up `{name}`"), std::io::Error::last_os_error()));
+    }
+    // SAFETY: that string.
+    Ok(unsafe { CStr::from_ptr(first.as_ptr()) }.to_string_lossy().into_owned())
+}
+
+/// The index of the device that has this name, with the name for C.
+fn index_of(name: &str) -> Result<(u32, CString), Error> {
+    let unknown = || {
+        Error::Input(format!("there is no device `{name}` in this network namespace: `ip link` shows those"))
+    };
+    let c_name = CString::new(name).map_err(|_| unknown())?;
+    // SAFETY: a string that ends in NUL; the function only reads it.
+    match unsafe { libc::if_nametoindex(c_name.as_ptr()) } {
+        0 => Err(unknown()),
+        index => Ok((index, c_name)),
+    }
 }
 
 /// Asks the namespace itself: /sys may show another one's devices.

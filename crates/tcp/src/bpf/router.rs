@@ -106,8 +106,18 @@ impl Router {
     /// If the kernel refuses a step. Nothing stays loaded then.
     pub fn attach(route: &Route) -> Result<Self, Error> {
         doctor::require_root()?;
+        // By the names that `tc` and lists of devices have.
+        let route = &Route {
+            device: objects::first_name(&route.device)?,
+            out: route.out.iter().map(|name| objects::first_name(name)).collect::<Result<_, _>>()?,
+            capacity: match &route.capacity {
+                Capacity::Of(device) => Capacity::Of(objects::first_name(device)?),
+                Capacity::Rate(rate_bps) => Capacity::Rate(*rate_bps),
+            },
+            ..route.clone()
+        };
         let (arrival, _) = objects::device(&route.device)?;
-        let claim = Claim::of(&route.device)?;
+        let claim = Claim::of(&route.device, arrival)?;
         let (rate_bps, shaper) = match &route.capacity {
             Capacity::Rate(rate_bps) => {
                 let shaper = Shaper::make(&route.device, *rate_bps, route.limit_bytes, route.dual)?;
