@@ -289,14 +289,14 @@ impl Endpoint {
 
 /// Whether a controller may ask for Accurate ECN for its own connections.
 pub(super) fn takes_accecn_flag() -> bool {
-    doctor::has_accecn() && try_flags(NEEDS_ECN | NEEDS_ACCECN).is_ok()
+    doctor::has_accecn() && probe(NEEDS_ECN | NEEDS_ACCECN).is_ok()
 }
 
-/// Registers the receiver's Reno with those flags for a moment, under a name that is nobody else's: names are
-/// the whole kernel's, and two processes may have one number in two namespaces.
-fn try_flags(flags: u32) -> Result<(), Error> {
+/// Registers the receiver's Reno with those flags, under a name that no other has: all network namespaces share
+/// these names, and processes in two PID namespaces may have the same ID.
+fn probe(flags: u32) -> Result<Link, Error> {
     let number = RandomState::new().hash_one(flags) as u32;
-    load_receiver(Some(&format!("probe{number:08x}")), |_| flags).map(drop)
+    load_receiver(Some(&format!("probe{number:08x}")), |_| flags)
 }
 
 /// Marks accelerate on what leaves by a device, for the connections in `maps`; without maps for none.
@@ -357,14 +357,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_that_another_process_took_hides_no_feature() {
-        if let Err(error) = try_flags(NEEDS_ECN) {
+    fn a_probe_hides_no_feature_from_another() {
+        if let Err(error) = probe(NEEDS_ECN) {
             brakelight_testkit::skip("kernel: names of congestion controls", error);
             return;
         }
         let before = takes_accecn_flag();
-        let name = format!("probe{}", std::process::id());
-        let _taken = load_receiver(Some(&name), |_| NEEDS_ECN).unwrap();
+        let _others = [(); 2].map(|()| probe(NEEDS_ECN).unwrap());
         assert_eq!(takes_accecn_flag(), before);
     }
 }
