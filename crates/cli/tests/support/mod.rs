@@ -24,15 +24,15 @@ pub fn unreliable(said: &str) -> Vec<String> {
 
 /// Judges a run in real time, which returns what is wrong with it and the reasons why it is unreliable. An
 /// unreliable run that is wrong measured the machine: it is made again, twice at most. Returns `false`, and
-/// says so, if none could be judged.
+/// says so, if none could be judged. A connection that ended is a fault on any machine.
 pub fn judge(what: &str, run: impl Fn() -> (Result<(), String>, Vec<String>)) -> bool {
     let mut last = String::new();
     for _ in 0..3 {
-        match run() {
-            (Ok(()), _) => return true,
-            (Err(fault), reasons) if reasons.is_empty() => panic!("{what}: {fault}"),
-            (Err(fault), reasons) => last = format!("{fault}, in an unreliable run: {}", reasons.join("; ")),
-        }
+        let (verdict, reasons) = run();
+        assert!(!reasons.iter().any(|why| why.contains("its connection ended")), "{what}: {reasons:?}");
+        let Err(fault) = verdict else { return true };
+        assert!(!reasons.is_empty(), "{what}: {fault}");
+        last = format!("{fault}, in an unreliable run: {}", reasons.join("; "));
     }
     brakelight_testkit::skip(&format!("busy machine: {what}"), format!("three runs were wrong; {last}"));
     false
