@@ -52,11 +52,24 @@ def run_with_limit(command: list[str], folder: Path, environment: dict[str, str]
         return f"it does not start: {error}\n", 127
     RUNNING.add(process)
     STARTED.add(process.pid)
-    try:
-        with process:
+    with process:
+        try:
             return wait_for(process, patience)
-    finally:
-        RUNNING.discard(process)
+        except KeyboardInterrupt:
+            end(process)
+            raise
+        finally:
+            RUNNING.discard(process)
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """Interrupts a command and what it started, and kills what is left of them once it has ended, or after ten seconds."""
+    # What it started is nobody's once it has ended.
+    started = {*descendants(process.pid), *holders(process.stdout)}
+    send(signal.SIGINT, [*started])
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.communicate(timeout=10)
+    send(signal.SIGKILL, [*started - {process.pid}, *holders(process.stdout), *([process.pid] if process.poll() is None else [])])
 
 
 def wait_for(process: subprocess.Popen[bytes], patience: float) -> tuple[str, int]:
