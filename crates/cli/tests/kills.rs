@@ -232,7 +232,8 @@ fn what_a_killed_router_left_is_removed_by_the_next_and_said() {
         return;
     }
     assert_eq!(network.state(), before, "an interrupt leaves something");
-    // A running router is never replaced, even by one that cannot see its process or uses another name for the device.
+    // A running router is never replaced, even by one that cannot see its process, or that uses another name
+    // for the device.
     let mut living = attach().spawn().unwrap();
     let mut said = BufReader::new(living.stdout.take().unwrap());
     said.read_line(&mut String::new()).unwrap();

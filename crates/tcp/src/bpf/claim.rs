@@ -8,10 +8,10 @@ use crate::error::Error;
 
 /// Marks a device as one that has a router, until this is dropped or the process ends, for whatever reason.
 ///
-/// It is an abstract address (unix(7)) with the device's index, which stays when the device gets another name.
-/// Each network namespace has its own addresses, as it has its own devices. A process ID would not do: another
-/// container of the same network may have the same one. Any user of the namespace may take such an address,
-/// and so keep a router away, but not end one.
+/// It is an abstract address (unix(7)) with the device's index, which stays when the device gets another
+/// name. Each network namespace has its own addresses, as it has its own devices. A process ID would not do:
+/// another container of the same network may have the same one. Any user of the namespace may take such an
+/// address, and so keep a router away, but not end one.
 #[derive(Debug)]
 pub(super) struct Claim {
     _socket: UnixDatagram,

@@ -292,8 +292,8 @@ pub(super) fn takes_accecn_flag() -> bool {
     doctor::has_accecn() && probe(NEEDS_ECN | NEEDS_ACCECN).is_ok()
 }
 
-/// Registers the receiver's Reno with those flags, under a name that no other has: all network namespaces share
-/// these names, and processes in two PID namespaces may have the same ID.
+/// Registers the receiver's Reno with those flags, under a name that no other has: all network namespaces
+/// share these names, and processes in two PID namespaces may have the same ID.
 fn probe(flags: u32) -> Result<Link, Error> {
     let number = RandomState::new().hash_one(flags) as u32;
     load_receiver(Some(&format!("probe{number:08x}")), |_| flags)
