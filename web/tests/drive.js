@@ -39,9 +39,13 @@ export function launch() {
   return chromium.launch({ executablePath: gently, args: options, env: { ...process.env, BROWSER: browserPath() } });
 }
 
+// Milliseconds that anything may take: a page waited for more than a minute on a slow machine with other jobs beside it.
+const patience = 240_000;
+
 /** Opens a page. `complaints` gets its errors, its warnings, and requests that leave the machine. */
 export async function open(browser, address, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1400, height: 900 }, acceptDownloads: true, ...options });
+  context.setDefaultTimeout(patience);
   const page = await context.newPage();
   const complaints = [];
   page.on("console", (message) => {
@@ -57,8 +61,8 @@ export async function open(browser, address, options = {}) {
 }
 
 /** Waits until everything that was asked for has been computed. */
-export async function settled(page, timeout = 60_000) {
+export async function settled(page) {
   // What a control changes is told when the page has drawn it; a pointer and a number field take a moment more.
   await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 20))));
-  await page.waitForFunction(() => document.documentElement.dataset.settled === "yes", undefined, { timeout });
+  await page.waitForFunction(() => document.documentElement.dataset.settled === "yes");
 }

@@ -139,7 +139,7 @@ it("two hundred kinds of hostile input leave the page alive", async (t) => {
       await writeFile(file, contents);
       const given = contents.length > 1000 ? file : { name: `${index}${markup}.trace`, mimeType: "text/plain", buffer: contents };
       await page.locator("input[type=file]").setInputFiles(given);
-      await page.locator(".fault, .error").first().waitFor({ timeout: 30_000 });
+      await page.locator(".fault, .error").first().waitFor();
       assert.ok(await page.evaluate(() => window.harmed === undefined && document.querySelector("#app img[src=x]") === null), `file ${index}`);
       await rm(file);
     }

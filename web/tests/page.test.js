@@ -270,7 +270,7 @@ describe("the page", { concurrency: 2 }, () => {
 
   it("names a setting that there is not, and is no object's own", () => on({}, async (page) => {
     await page.evaluate((hash) => { location.hash = hash; }, `#s=${deflateRawSync('{"constructor":1}').toString("base64url")}`);
-    await page.locator(".fault").getByText(/constructor/).waitFor({ timeout: 5000 });
+    await page.locator(".fault").getByText(/constructor/).waitFor();
   }));
 
   it("gives the command that has the same numbers", () => on({}, async (page) => {
