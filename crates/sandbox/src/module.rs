@@ -147,6 +147,8 @@ impl WasmModule {
         let (runs, globals) = with_exported_globals(&bytes)?;
         let malformed = |error: wasmi::Error| ModuleError::Malformed(one_line(&error));
         let engine = Engine::new(&config());
+        // wasmi 2.0.0 translates what stands after a function's end before it refuses it, and panics.
+        wasmi::Module::validate(&engine, &runs).map_err(malformed)?;
         let module = wasmi::Module::new(&engine, &runs).map_err(malformed)?;
         check_exports(&module)?;
         let mut loaded = Loaded { source, bytes, engine, module, globals, buffer: 0, traits: 0 };

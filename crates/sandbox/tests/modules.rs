@@ -78,6 +78,17 @@ fn the_shipped_module_is_its_text() {
 }
 
 #[test]
+fn operators_after_the_end_of_a_function_are_refused() {
+    let mut bytes = bytes("(global $g i32 (i32.const 0)) (func (nop) (nop) (drop (global.get $g)))");
+    // nop, nop, global.get 0, drop, end
+    let body = [0x01, 0x01, 0x23, 0x00, 0x1a, 0x0b];
+    let place = bytes.windows(body.len()).position(|window| window == body).unwrap();
+    bytes[place] = 0x0b;
+    let error = WasmModule::from_bytes("mine.wasm".to_string(), bytes).unwrap_err().to_string();
+    assert!(error.starts_with("it is no WebAssembly module that can run: "), "{error}");
+}
+
+#[test]
 fn what_cannot_be_a_controller_is_refused_with_the_reason() {
     let file = "(import \"wasi_snapshot_preview1\" \"fd_write\" (func (param i32 i32 i32 i32) (result i32)))";
     let table = "(table 2 funcref)";
